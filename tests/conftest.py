@@ -1,0 +1,65 @@
+"""Fixtures for all tests, and the rule that CI skips nothing."""
+
+import copyreg
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import helpers
+import pytest
+from helpers import run_child
+
+__all__ = ["run_child"]
+
+
+@pytest.fixture(name="run_child")
+def run_child_fixture() -> Callable[..., Any]:
+    """`helpers.run_child`, for tests that would rather ask than import."""
+    return run_child
+
+
+@pytest.fixture
+def hooked_python() -> str:
+    """A ``python`` in which ``UNSLOTH_HOOK=1`` switches the hook on."""
+    return str(helpers.hooked_python())
+
+
+@pytest.fixture
+def import_state() -> Iterator[None]:
+    """Put back, after the test, everything that a hook or an import changes in this process."""
+    lists = [(owner, list(owner)) for owner in (sys.meta_path, sys.path, sys.path_hooks)]
+    tables = [(owner, dict(owner)) for owner in (sys.modules, copyreg.dispatch_table, os.environ)]
+    yield
+    for owner, before in lists:
+        owner[:] = before
+    for owner, before in tables:
+        for name in set(owner) - set(before):
+            del owner[name]
+        owner.update(before)
+    sys.path_importer_cache.clear()
+
+
+def forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure under ``CI=true``, unless its reason begins with ``platform:``."""
+    if not report.skipped or hasattr(report, "wasxfail") or os.environ.get("CI", "").lower() != "true":
+        return
+    reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+    if reason.removeprefix("Skipped: ").startswith("platform:"):
+        return
+    report.outcome = "failed"
+    report.longrepr = f"skipped in CI, where only 'platform:' may skip: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Any:
+    report = yield
+    forbid_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Any:
+    report = yield
+    forbid_skip(report)
+    return report
