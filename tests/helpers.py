@@ -62,7 +62,7 @@ def hooked_python() -> Path:
 
 
 def clean_env(**changes: str | None) -> dict[str, str]:
-    """Return this process's environment without ``UNSLOTH*`` and ``PYTHON*``, offline and quiet; None removes a variable."""
+    """Return this process's environment without ``UNSLOTH*`` and ``PYTHON*``, offline and quiet; None removes one."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("UNSLOTH", "PYTHON"))}
     merged: dict[str, str | None] = {**env, **QUIET, **changes}
     return {name: value for name, value in merged.items() if value is not None}
