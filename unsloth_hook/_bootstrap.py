@@ -1,0 +1,50 @@
+"""The start-up gate. Everything that runs on its own, at interpreter start, comes through here and never raises."""
+
+import os
+import sys
+
+ON = ("1", "true", "yes", "on")
+OFF = ("0", "false", "no", "off")
+
+
+def start(route: str = "env") -> None:
+    """Switch the hook on if UNSLOTH_HOOK says so or, by a route other than `env`, if it says nothing. Never raises."""
+    try:
+        value = os.environ.get("UNSLOTH_HOOK", "").strip()
+        if value and switch() is None:
+            say(f"UNSLOTH_HOOK={value!r} is none of {', '.join(ON + OFF)}: the hook stays off")
+        elif switch() or (not value and route != "env"):
+            from .activation import activate
+
+            activate(route)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt too: start-up code must not end the interpreter
+        take_off()
+        say(f"the hook stays off: {type(error).__name__}: {error}")
+
+
+def switch() -> "bool | None":
+    """What UNSLOTH_HOOK says: True, False, or None where it is unset, empty or not understood."""
+    value = os.environ.get("UNSLOTH_HOOK", "").strip().lower()
+    return True if value in ON else False if value in OFF else None
+
+
+def is_on() -> bool:
+    """Is one of our finders on the meta path?"""
+    return any(map(_is_ours, sys.meta_path))
+
+
+def take_off() -> None:
+    """Take our finders off the meta path."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not _is_ours(finder)]
+
+
+def _is_ours(finder: object) -> bool:
+    return type(finder).__module__.startswith("unsloth_hook.")
+
+
+def say(line: str) -> None:
+    """One line on standard error; never raises."""
+    try:
+        print(f"unsloth_hook: {line}", file=sys.stderr)
+    except BaseException:  # there may be no standard error, or a closed one
+        pass

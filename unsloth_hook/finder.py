@@ -1,0 +1,91 @@
+"""The engine: lets a callback see a module right after it is executed. Knows nothing of what it is used for."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+    Callback = Callable[[ModuleType], None]
+
+
+class PostImportFinder:
+    """A finder that leaves the finding to others and wraps the loader of the modules that `select` picks.
+
+    Args:
+        prefixes: beginnings of the full names worth asking `select` about; every other import passes after one test.
+        select: takes a full module name, returns the callback for that module or None.
+    """
+
+    def __init__(self, prefixes: tuple[str, ...], select: Callable[[str], Callback | None]) -> None:
+        self._prefixes = prefixes
+        self._select = select
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The real spec with its loader wrapped, or None to let the import system go on (PEP 451)."""
+        if sys.meta_path[0] is not self:
+            self._step_forward()
+        if not fullname.startswith(self._prefixes):
+            return None
+        callback = self._select(fullname)
+        if callback is None:
+            return None
+        spec = self._find_real(fullname, path, target)
+        if spec is not None and spec.loader is not None and not isinstance(spec.loader, PostImportLoader):
+            spec.loader = PostImportLoader(spec, callback)  # type: ignore[assignment]
+        return spec
+
+    def _step_forward(self) -> None:
+        # A finder that answers for a whole package (typeguard's, beartype's, pytest's) hides us if it stands in front;
+        # behind us it is asked by us, and both take effect.
+        if self in sys.meta_path:
+            sys.meta_path.insert(0, self)  # insert first: a thread walking the list now may see us twice, never not
+            del sys.meta_path[sys.meta_path.index(self, 1)]
+
+    def _find_real(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+        # Only those behind us: those before us have been asked, and one of them may be asking us just now.
+        finders = sys.meta_path
+        for finder in finders[finders.index(self) + 1 if self in finders else 0 :]:
+            find_spec = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find_spec and find_spec(fullname, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+
+class PostImportLoader:
+    """Stands in for the real loader until the module is executed; whatever the real one can do, this one can."""
+
+    def __init__(self, spec: ModuleSpec, callback: Callback) -> None:
+        self._spec = spec
+        self._real = spec.loader
+        self._callback = callback
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # no part of the loader protocol, and asked for by copy before _real is there
+            raise AttributeError(name)
+        method = getattr(self._real, name)
+        return self._and_callback(method) if name in ("exec_module", "load_module") else method
+
+    def _and_callback(self, execute: Callable[[Any], ModuleType | None]) -> Callable[[Any], ModuleType | None]:
+        def execute_and_call_back(argument: Any) -> ModuleType | None:  # a module, or for load_module its name
+            self._spec.loader = self._real
+            if getattr(argument, "__loader__", None) is self:
+                argument.__loader__ = self._real
+            try:
+                loaded = execute(argument)
+            except BaseException as error:
+                assert error.__traceback__ is not None
+                error.__traceback__ = error.__traceback__.tb_next  # our frame; a bare raise adds no new one
+                raise
+            self._callback(argument if loaded is None else loaded)
+            return loaded
+
+        return execute_and_call_back

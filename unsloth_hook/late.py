@@ -1,0 +1,62 @@
+"""What TRL had imported before the hook was switched on is swapped here."""
+
+from __future__ import annotations
+
+import sys
+
+from . import patching, report, targets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+
+def swap_loaded() -> None:
+    """Patch the config classes of the modules that are loaded, bases first, wherever a `trl` module holds them.
+
+    Raises:
+        PatchError: in strict mode, when a class cannot be patched.
+    """
+    for module in sorted(_config_modules(), key=_depth):
+        stock = targets.config_classes(module)
+        patching.swap(module)
+        for pristine in stock:
+            owner = vars(module).get(pristine.__name__, pristine)
+            if owner is not pristine:
+                report.late = True
+                _take_over(pristine, owner)
+
+
+def _config_modules() -> list[ModuleType]:
+    return [module for name, module in list(sys.modules.items()) if module and targets.is_config_module(name)]
+
+
+def _depth(module: ModuleType) -> int:
+    return max((len(cls.__mro__) for cls in targets.config_classes(module)), default=0)
+
+
+def _take_over(pristine: Any, owner: type) -> None:
+    """Everything that TRL would still take for `pristine` becomes `owner`'s.
+
+    A trainer asks `isinstance(args, SFTConfig)` and rebuilds what is none from `to_dict()`, which knows fields only. So
+    that nothing else is lost, existing instances become the owner's, existing subclasses derive from it, and the
+    class that somebody took before constructs it.
+    """
+    import gc
+
+    for name, module in list(sys.modules.items()):
+        if (name == "trl" or name.startswith(targets.PREFIX)) and module:
+            patching.rebind(module, pristine, owner)
+    for subclass in pristine.__subclasses__():
+        if subclass is not owner:
+            subclass.__bases__ = tuple(owner if base is pristine else base for base in subclass.__bases__)
+    for instance in gc.get_referrers(pristine):
+        if type(instance) is pristine:
+            instance.__class__ = owner
+
+    def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+        return super(pristine, cls).__new__(owner if cls is pristine else cls)
+
+    __new__.__wrapped__ = pristine.__init__  # type: ignore[attr-defined]  # for inspect.signature
+    pristine.__new__ = __new__

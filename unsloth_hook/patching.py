@@ -1,0 +1,169 @@
+"""Builds the patched class and binds it to its name."""
+
+from __future__ import annotations
+
+import os
+
+from . import _bootstrap, identity, report, targets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from inspect import Signature
+    from types import FunctionType, ModuleType
+    from typing import Any
+
+strict = False  # set by install(strict=True); UNSLOTH_HOOK_STRICT=1 counts besides
+
+# What a class statement leaves in a class beside its body; the last two, from Python 3.13, are where `inspect` looks.
+AS_PRISTINE = ("__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__")
+
+
+class PatchError(RuntimeError):
+    """A config class cannot be patched, and strict mode was asked for (`UNSLOTH_HOOK_STRICT=1`)."""
+
+
+def swap(module: ModuleType) -> None:
+    """Bind patched classes in a config module that has just been executed.
+
+    Args:
+        module: one that `targets.is_config_module` names.
+
+    Raises:
+        PatchError: in strict mode, when a class cannot be patched. Else it stays as it is and one line says why.
+    """
+    for pristine in targets.config_classes(module):
+        name = f"{pristine.__module__}.{pristine.__qualname__}"
+        try:
+            owner = _own(pristine, name)
+            _bind(module, pristine, owner)
+        except Exception as error:
+            report.classes[name] = {"state": "left", "reason": f"{type(error).__name__}: {error}"}
+            if strict or os.environ.get("UNSLOTH_HOOK_STRICT", "") == "1":
+                raise PatchError(f"{name} cannot be patched: {type(error).__name__}: {error}") from error
+            _bootstrap.say(f"{name} stays as TRL wrote it: {type(error).__name__}: {error}")
+
+
+def _own(pristine: type, name: str) -> type:
+    present = getattr(pristine, "__dataclass_fields__", {})
+    missing = [field for field in targets.FIELDS if field.name not in present and field.wanted(present)]
+    owner = _build(pristine, missing) if missing else pristine
+    extras = [field.name for field in targets.FIELDS if field in missing or _is_ours(present.get(field.name))]
+    _show_signatures(owner, extras)
+    identity.patched.add(owner)
+    report.classes[name] = {"state": "patched" if missing else "inherited", "fields": extras}
+    return owner
+
+
+def _is_ours(field: Any) -> bool:
+    return field is not None and "unsloth_hook" in field.metadata
+
+
+def _build(pristine: type, fields: Sequence[targets.Field]) -> type:
+    import builtins
+    import dataclasses
+    import typing
+
+    if not _is_generated(getattr(pristine, "__init__", None)):
+        raise TypeError("its __init__ is not one that dataclasses wrote")
+    namespace = {name: vars(pristine)[name] for name in AS_PRISTINE if name in vars(pristine)}
+    namespace["__annotations__"] = {}
+    for field in fields:
+        of_value = getattr(builtins, field.type, None) or getattr(typing, field.type)
+        namespace["__annotations__"][field.name] = typing.Optional[of_value]  # noqa: UP045 (Any | None: not in 3.10)
+        # Keyword only, so that what inherits from this class keeps TRL's positions.
+        metadata = {"help": field.help, "unsloth_hook": True}
+        namespace[field.name] = dataclasses.field(default=field.default, kw_only=True, metadata=metadata)
+    namespace["__post_init__"] = _PostInit(fields)
+    patched = type(pristine)(pristine.__name__, (pristine,), namespace)
+    # Only what dataclasses wrote is written anew, for the new fields; what TRL wrote by hand is inherited.
+    written = {
+        "repr": _is_generated(getattr(pristine.__repr__, "__wrapped__", None)),
+        "eq": _is_generated(pristine.__eq__),
+        "order": _is_generated(pristine.__lt__),
+        "unsafe_hash": _is_generated(pristine.__hash__),
+    }
+    return dataclasses.dataclass(**written)(patched)
+
+
+def _is_generated(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename == "<string>"  # dataclasses' exec, in every Python from 3.10
+
+
+class _PostInit:
+    """TRL's `__post_init__` with the extra fields' rules around it and no frame of ours below it.
+
+    TRL warns with `stacklevel=3`: from `__post_init__` past the generated `__init__` to the caller's line. A method
+    that calls `super().__post_init__()` would be counted; a descriptor that hands out TRL's own is not.
+    """
+
+    def __init__(self, fields: Sequence[targets.Field]) -> None:
+        self._fields = fields
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner: Any = owner
+
+    def __get__(self, instance: Any, cls: type) -> Callable[..., Any]:
+        from functools import partial, wraps
+
+        if instance is None:
+            stock = super(self._owner, cls).__post_init__
+            return wraps(stock)(lambda instance: self.__get__(instance, cls)())
+        steps = [partial(super(self._owner, instance).__post_init__)]
+        for field in self._fields:
+            value = getattr(instance, field.name, None)
+            if value is not None and field.before:
+                field.before(instance, value)
+            if value is not None and field.after:
+                steps.append(partial(field.after, instance, value))
+        # Each step returns None, so any() takes them all; partial, any and map are C and have no frames.
+        return partial(any, map(partial.__call__, steps)) if steps[1:] else steps[0]
+
+
+def _show_signatures(cls: type, extras: Sequence[str]) -> None:
+    """`inspect.signature(cls)` shows all the parameters, `inspect.signature(cls.__init__)` those of TRL alone.
+
+    Unsloth (all releases) writes a class from the latter and adds the same fields to it: shown there, they would be
+    duplicate arguments.
+    """
+    import inspect
+
+    init: Any = vars(cls).get("__init__")
+    if init is not None:
+        whole = inspect.signature(init)
+        of_trl = [parameter for name, parameter in whole.parameters.items() if name not in extras]
+        cls.__signature__ = _ClassSignature(init, whole)  # type: ignore[attr-defined]
+        init.__signature__ = whole.replace(parameters=of_trl)
+
+
+class _ClassSignature:
+    """The signature of one class, and of the subclasses that construct as it does; others have their own."""
+
+    def __init__(self, init: FunctionType, signature: Signature) -> None:
+        self._init = init
+        self._signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    def __get__(self, instance: Any, cls: type) -> Signature:
+        if instance is not None or cls.__init__ is not self._init:  # type: ignore[misc]
+            raise AttributeError("__signature__")
+        return self._signature
+
+
+def _bind(module: ModuleType, pristine: type, owner: type) -> None:
+    if owner is not pristine:
+        rebind(module, pristine, owner)
+        identity.register_displaced(pristine, owner)
+    key = (pristine.__module__, pristine.__qualname__)
+    before = identity.owners.get(key)
+    identity.owners[key] = (pristine, owner)
+    if before is not None:  # the module was reloaded
+        for old, new in zip(before, (pristine, owner), strict=True):
+            identity.register_displaced(old, new)
+
+
+def rebind(module: ModuleType, pristine: type, owner: type) -> None:
+    """Let every name in `module` that holds `pristine` hold `owner`."""
+    for name, value in list(vars(module).items()):
+        if value is pristine:
+            setattr(module, name, owner)
