@@ -28,18 +28,15 @@ def switch() -> "bool | None":
     return True if value in ON else False if value in OFF else None
 
 
-def is_on() -> bool:
-    """Is one of our finders on the meta path?"""
-    return any(map(_is_ours, sys.meta_path))
+def ours() -> "list[object]":
+    """Our finders on the meta path."""
+    return [finder for finder in sys.meta_path if type(finder).__module__.startswith("unsloth_hook.")]
 
 
 def take_off() -> None:
     """Take our finders off the meta path."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not _is_ours(finder)]
-
-
-def _is_ours(finder: object) -> bool:
-    return type(finder).__module__.startswith("unsloth_hook.")
+    for finder in ours():
+        sys.meta_path.remove(finder)  # type: ignore[arg-type]
 
 
 def say(line: str) -> None:

@@ -56,7 +56,7 @@ def activate(route: str, *, strict: bool = False) -> Handle:
     if _bootstrap.switch() is False:
         return Handle(switched_on=False)
     patching.strict = patching.strict or strict
-    if _bootstrap.is_on():
+    if _bootstrap.ours():
         return Handle(switched_on=False)
     sys.meta_path.insert(0, finder.PostImportFinder((targets.PREFIX,), _select))
     report.route = route

@@ -59,7 +59,7 @@ def _is_ours(field: Any) -> bool:
     return field is not None and "unsloth_hook" in field.metadata
 
 
-def _build(pristine: type, fields: Sequence[targets.Field]) -> type:
+def _build(pristine: Any, fields: Sequence[targets.Field]) -> type:
     import builtins
     import dataclasses
     import typing
@@ -108,9 +108,9 @@ class _PostInit:
         from functools import partial, wraps
 
         if instance is None:
-            stock = super(self._owner, cls).__post_init__
+            stock = super(self._owner, cls).__post_init__  # type: ignore[misc]
             return wraps(stock)(lambda instance: self.__get__(instance, cls)())
-        steps = [partial(super(self._owner, instance).__post_init__)]
+        steps = [partial(super(self._owner, instance).__post_init__)]  # type: ignore[misc]
         for field in self._fields:
             value = getattr(instance, field.name, None)
             if value is not None and field.before:

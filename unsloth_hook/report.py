@@ -22,7 +22,7 @@ def status() -> dict[str, Any]:
         by full name: `state` (`patched`; `inherited`: has the fields from its base; `left`: as TRL wrote it), `fields`
         (the extra ones) or, if left, the `reason`.
     """
-    active = _bootstrap.is_on()
+    active = bool(_bootstrap.ours())
     return {
         "active": active,
         "route": route if active else None,

@@ -89,9 +89,7 @@ def _fits_generation_batch(config: Any, value: int) -> None:
 
 FIELDS = (
     Field("vllm_sampling_params", "Any", None, "vLLM SamplingParams object that Unsloth generates with."),
-    Field(
-        "unsloth_num_chunks", "int", -1, "Number of chunks that Unsloth splits a batch into; -1 is the most efficient."
-    ),
+    Field("unsloth_num_chunks", "int", -1, "Number of chunks that Unsloth splits a batch into; -1: it chooses."),
     Field("unsloth_logit_chunk_multiplier", "int", None, "Multiplier for Unsloth's chunked logit computations."),
     Field("unsloth_grpo_mini_batch", "int", None, "Unsloth's GRPO mini batch size.", after=_fits_generation_batch),
     Field(
