@@ -1,0 +1,57 @@
+"""README says what happens: its commands are CI's, and what it shows is what Python answers."""
+
+import re
+import shlex
+
+import pytest
+from helpers import ROOT, run_child
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_two_commands_are_one_line_each_and_use_the_constraints() -> None:
+    setup, tests = blocks("sh")
+    assert setup.count("\n") == tests.count("\n") == 1
+    assert "-c tests/constraints.txt" in setup
+    assert setup.rstrip().endswith("UNSLOTH_HOOK=1 .venv/bin/python docs/examples/train_tiny.py")
+    assert "pytest" in tests
+
+
+def test_ci_takes_its_commands_from_the_readme() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "run_readme_command 1" in script
+    assert script.rstrip().endswith("run_readme_command 2")
+    for command in blocks("sh"):
+        assert command.strip() not in script
+
+
+def test_the_constraints_name_a_cpu_build() -> None:
+    lines = (ROOT / "tests" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    torch = [line for line in lines if line.startswith("torch==")]
+    assert any("+cpu" in line and 'sys_platform == "linux"' in line for line in torch)
+    assert not [line for line in lines if re.match(r"(nvidia|triton|cuda)", line)]
+    assert all("==" in line for line in lines if line and not line.startswith("#"))
+
+
+def test_before_and_after_are_as_shown() -> None:
+    (shown,) = blocks("console")
+    (before, error), (after, answer) = (part.strip().split("\n") for part in shown.split("$ ")[1:])
+    assert after == f"UNSLOTH_HOOK=1 {before}"
+    python, *args = shlex.split(before)
+    assert python == "python"
+    stock = run_child(args=args, check=False)
+    assert (stock.returncode, stock.stderr.splitlines()[-1]) == (1, error)
+    assert run_child(args=args, env={"UNSLOTH_HOOK": "1"}).stdout == f"{answer}\n"
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!https?:)([^)#]+)\)", README))))
+def test_links_lead_somewhere(target: str) -> None:
+    assert (ROOT / target).exists()
+
+
+def test_it_fits_two_screens() -> None:
+    assert README.count("\n") <= 100
