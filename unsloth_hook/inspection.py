@@ -1,0 +1,200 @@
+"""Says what is in a ``training_args.bin`` without running anything of it."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from unsloth_hook import checkpoint, containers, locate, pickles, verdicts
+from unsloth_hook.pickles import Built, Global, Opaque
+
+PORTABLE, NOT_PORTABLE, UNSAFE = "portable", "not portable", "unsafe"
+
+# transformers hides every "*_token" that it prints, special tokens of the tokenizer included; those are no secrets.
+_SECRET = re.compile(r"(?:^|_)(?:token|password|secret|api_key|access_key|credentials?)$", re.IGNORECASE)
+_NO_SECRET = re.compile(r"^(?:pad|eos|bos|unk|sep|cls|mask|image|video|audio|response|special|end|start)_token$")
+_LOOKS_SECRET = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
+
+
+@dataclass(frozen=True)
+class GlobalReport:
+    """One name in the pickle. ``now`` is what it is called today ("" if nothing); ``note`` says why."""
+
+    name: str
+    verdict: str
+    now: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What `inspect_checkpoint` found.
+
+    Attributes:
+        path: the file.
+        format: "zip" or "legacy" (``torch.save``), or "pickle".
+        verdict: "portable", "not portable" or "unsafe".
+        config_class: the class of the object as the file names it, "" if the object is no instance of a class.
+        opens_as: the class that `load_training_args` gives it, "" if it refuses.
+        globals: every name in the pickle with its verdict: portable, stray, moved, removed or unsafe.
+        fields: the object's values by name: plain values, an enum as its value, secrets as ``<NAME>``.
+        notes: anything else worth knowing, one sentence each.
+    """
+
+    path: str
+    format: str
+    verdict: str
+    config_class: str = ""
+    opens_as: str = ""
+    globals: tuple[GlobalReport, ...] = ()
+    fields: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, ready for strict JSON (inf and nan become texts)."""
+        result = asdict(self)
+        result["fields"] = _finite(self.fields)
+        return result
+
+
+def inspect_checkpoint(path: str | os.PathLike[str]) -> Inspection:
+    """Say what is in a ``training_args.bin``: its format, its class, every global that it names, its values, a verdict.
+
+    Nothing of the file is run and neither torch nor transformers is imported: opcodes are read with ``pickletools``, names
+    are looked up in the sources of the installed packages.
+
+    Args:
+        path: a file, local or with a scheme that fsspec opens.
+
+    Returns:
+        The `Inspection`.
+
+    Raises:
+        CheckpointError: the file is missing, unreadable, empty, truncated, no pickle, or holds no config. A broken file that
+            names something unsafe before the break is reported as unsafe instead.
+    """
+    path = os.fspath(path)
+    try:
+        container = checkpoint.read_container(path)
+    except pickles.PickleError as error:
+        reports = tuple(_report(name, error.partial) for name in error.partial.globals)
+        if error.partial.alarms or any(report.verdict == verdicts.UNSAFE for report in reports):
+            notes = (*error.partial.alarms, str(error))
+            return Inspection(path, "broken", UNSAFE, globals=reports, notes=notes)
+        raise checkpoint.CheckpointError(f"{path}: {error}; the file is no training_args.bin, or only part of one") from None
+    return _describe(path, container)
+
+
+def problems(container: containers.Container) -> list[str]:
+    """Why this file must not be opened, one sentence each; empty if it may."""
+    found = []
+    for pickle in container.pickles:
+        found += pickle.alarms
+        for name in pickle.globals:
+            verdict = verdicts.classify(name)
+            if verdict.verdict == verdicts.UNSAFE:
+                found.append(f"{name}: {verdict.note}")
+        found += verdicts.misuses(pickle)
+    return list(dict.fromkeys(found))
+
+
+def _describe(path: str, container: containers.Container) -> Inspection:
+    pickle = container.pickles[container.main]
+    root = pickle.root
+    names = list(dict.fromkeys(name for each in container.pickles for name in each.globals))
+    reports = tuple(_report(name, pickle) for name in names)
+    bad = problems(container)
+    notes = (*(_without_names(bad, reports)), *container.notes)
+    config = root.func if isinstance(root, Built) and isinstance(root.func, Global) else None
+    try:
+        pickles.check_shape(root)
+        fields = dict(_fields(root))
+    except ValueError as error:
+        if not bad:
+            raise checkpoint.CheckpointError(f"{path}: {error}; no config looks like that") from None
+        fields, notes = {}, (*notes, f"values not shown: {error}")
+    if not bad and (config is None or verdicts.classify(config).kind != "config"):
+        holds = config or (f"a {type(root).__name__}" if root is not None else "None")
+        raise checkpoint.CheckpointError(f"{path}: holds {holds}, not the training arguments of a trainer")
+    verdict = UNSAFE if bad else PORTABLE if all(r.verdict == verdicts.PORTABLE for r in reports) else NOT_PORTABLE
+    home = verdicts.classify(config).home if config and not bad else None
+    return Inspection(
+        path, container.format, verdict, str(config or ""), ".".join(home or ()), reports, fields, tuple(notes)
+    )
+
+
+def _report(name: Global, pickle: pickles.Pickle) -> GlobalReport:
+    found = verdicts.classify(name)
+    if found.kind == "enum" and found.home and (lost := missing_members(name, found.home, pickle)):
+        note = f"it has no member {', '.join(map(repr, lost))} any more; the plain value is kept"
+        return GlobalReport(str(name), verdicts.REMOVED, ".".join(found.home), note)
+    return GlobalReport(str(name), found.verdict, ".".join(found.home or ()), found.note)
+
+
+def missing_members(name: Global, home: locate.Home, pickle: pickles.Pickle) -> list[object]:
+    """The values that ``pickle`` looks up in the enum ``name`` and that the enum at ``home`` lacks."""
+    values = locate.enum_values(home)
+    used = [built.args[0] for built in pickle.built if built.func == name and len(built.args) == 1]
+    plain = [value for value in used if isinstance(value, (str, int))]
+    return [value for value in dict.fromkeys(plain) if values is not None and value not in values]
+
+
+def _without_names(bad: list[str], reports: tuple[GlobalReport, ...]) -> list[str]:
+    said = {f"{report.name}: {report.note}" for report in reports}
+    return [sentence for sentence in bad if sentence not in said]
+
+
+def _fields(root: Any) -> Iterator[tuple[str, Any]]:
+    state = root.state if isinstance(root, Built) else root
+    if isinstance(state, dict):
+        for key, value in state.items():
+            yield str(_plain(key)), _shown(str(_plain(key)), value)
+
+
+def _shown(name: str, value: Any) -> Any:
+    if _SECRET.search(name) and not _NO_SECRET.match(name) and value is not None:
+        return f"<{name.upper()}>"
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return _LOOKS_SECRET.sub("<TOKEN>", value)
+    if isinstance(value, (bool, int, float, type(None))):
+        return value
+    if isinstance(value, dict):
+        return {str(_plain(key)): _shown(str(_plain(key)), item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (bytes, bytearray)):
+        return f"<{len(value):,} bytes>"
+    if isinstance(value, Built):
+        return _plain_built(value)
+    return f"<{value.what}>" if isinstance(value, Opaque) else str(value)
+
+
+def _plain_built(built: Built) -> Any:
+    kind = verdicts.classify(built.func).kind if isinstance(built.func, Global) else "unsafe"
+    if kind in ("enum", "gone") and len(built.args) == 1:
+        return _plain(built.args[0])
+    if kind == "device":
+        return ":".join(str(_plain(arg)) for arg in built.args)
+    if kind == "config" and isinstance(built.state, dict):
+        return _plain(built.state)
+    if kind == "container" and (built.items or built.func.name in ("dict", "OrderedDict", "defaultdict")):
+        return _plain(dict(built.items))
+    if kind == "container":
+        return [_plain(item) for item in [*(built.args[0] if built.args else ()), *built.members]]
+    return f"<{built.func}>" if isinstance(built.func, Global) else "<the result of a call>"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value
