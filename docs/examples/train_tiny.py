@@ -46,15 +46,17 @@ print("  modules with 'unsloth' in their name:", [name for name in sys.modules i
 
 def require_hook():
     """Exit with 1 and say what to do unless the hook is on in this Python."""
-    command = f"UNSLOTH_HOOK=1 {os.path.basename(sys.executable)} {sys.argv[0]}"
     try:
         import unsloth_hook
-    except ModuleNotFoundError as error:
-        sys.exit(f"train_tiny.py needs unsloth_hook, and {error.name} is not installed here: pip install unsloth-hook")
+    except ModuleNotFoundError:
+        sys.exit("train_tiny.py needs unsloth_hook, which is not installed here: pip install unsloth-hook")
+    if not unsloth_hook.status()["active"]:
+        command = f"UNSLOTH_HOOK=1 {os.path.basename(sys.executable)} {sys.argv[0]}"
+        sys.exit(f"unsloth_hook is installed but not on: trl.SFTConfig is TRL's own class. Run: {command}")
     import trl
 
     if not unsloth_hook.is_patched(trl.SFTConfig):
-        sys.exit(f"unsloth_hook is installed but not on: trl.SFTConfig is TRL's own class. Run: {command}")
+        sys.exit(f"unsloth_hook is on but left trl.SFTConfig as it is: {unsloth_hook.status()['classes']}")
 
 
 def make_tokenizer(texts):
