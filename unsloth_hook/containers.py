@@ -15,7 +15,7 @@ from unsloth_hook import pickles
 MAX_PICKLE_BYTES = 8 * 2**20
 MAX_DIRECTORY_BYTES = 2**20
 MAX_SIDE_BYTES = 2**20
-_ZIP_START = b"PK\x03\x04"
+_ZIP_START, _ZIP_END = b"PK\x03\x04", b"PK\x05\x06"
 # torch/serialization.py: a legacy file is magic number, protocol, system info, the object, the storage keys.
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_OBJECT = 3
@@ -112,10 +112,12 @@ def _read_zip(file: IO[bytes]) -> Container:
 def _check_directory(file: IO[bytes]) -> None:
     # zipfile reads the whole directory whatever its size: millions of entries would cost gigabytes.
     size = file.seek(0, io.SEEK_END)
-    file.seek(max(0, size - 65_557))
+    file.seek(max(0, size - 22))
     tail = file.read()
-    file.seek(0)
-    at = tail.rfind(b"PK\x05\x06")
+    if not tail.startswith(_ZIP_END):
+        file.seek(max(0, size - 65_557))
+        tail = file.read()
+    at = tail.rfind(_ZIP_END)
     if at < 0 or len(tail) < at + 22:
         raise ContainerError("truncated zip: it has no directory at its end")
     directory_bytes = struct.unpack_from("<L", tail, at + 12)[0]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any
 
 from unsloth_hook import checkpoint, containers, locate, pickles, verdicts
@@ -111,8 +111,7 @@ def _describe(path: str, container: containers.Container) -> Inspection:
     notes = (*(_without_names(bad, reports)), *container.notes)
     config = root.func if isinstance(root, Built) and isinstance(root.func, Global) else None
     try:
-        pickles.check_shape(root)
-        fields = dict(_fields(root))
+        fields = _fields(root)
     except ValueError as error:
         if not bad:
             raise checkpoint.CheckpointError(f"{path}: {error}; no config looks like that") from None
@@ -138,7 +137,7 @@ def _report(name: Global, pickle: pickles.Pickle) -> GlobalReport:
 def missing_members(name: Global, home: locate.Home, pickle: pickles.Pickle) -> list[object]:
     """The values that ``pickle`` looks up in the enum ``name`` and that the enum at ``home`` lacks."""
     values = locate.enum_values(home)
-    used = [built.args[0] for built in pickle.built if built.func == name and len(built.args) == 1]
+    used = [built.args[0] for built in pickle.built if built.func is name and len(built.args) == 1]
     plain = [value for value in used if isinstance(value, (str, int))]
     return [value for value in dict.fromkeys(plain) if values is not None and value not in values]
 
@@ -148,48 +147,72 @@ def _without_names(bad: list[str], reports: tuple[GlobalReport, ...]) -> list[st
     return [sentence for sentence in bad if sentence not in said]
 
 
-def _fields(root: Any) -> Iterator[tuple[str, Any]]:
+def _fields(root: Any) -> dict[str, Any]:
+    """The values of an object, plain, or ValueError where writing them out would explode (see `pickles.check_shape`)."""
     state = root.state if isinstance(root, Built) else root
-    if isinstance(state, dict):
-        for key, value in state.items():
-            yield str(_plain(key)), _shown(str(_plain(key)), value)
+    return _Plain().show(state, 0) if isinstance(state, dict) else {}
 
 
-def _shown(name: str, value: Any) -> Any:
-    if _SECRET.search(name) and not _NO_SECRET.match(name) and value is not None:
-        return f"<{name.upper()}>"
-    return _plain(value)
+@cache
+def _is_secret(name: str) -> bool:
+    return bool(_SECRET.search(name)) and not _NO_SECRET.match(name)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return _LOOKS_SECRET.sub("<TOKEN>", value)
-    if isinstance(value, (bool, int, float, type(None))):
-        return value
-    if isinstance(value, dict):
-        return {str(_plain(key)): _shown(str(_plain(key)), item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in value]
-    if isinstance(value, (bytes, bytearray)):
-        return f"<{len(value):,} bytes>"
-    if isinstance(value, Built):
-        return _plain_built(value)
-    return f"<{value.what}>" if isinstance(value, Opaque) else str(value)
+_AS_IT_IS = frozenset({bool, int, float, type(None)})
 
 
-def _plain_built(built: Built) -> Any:
-    kind = verdicts.classify(built.func).kind if isinstance(built.func, Global) else "unsafe"
-    if kind in ("enum", "gone") and len(built.args) == 1:
-        return _plain(built.args[0])
-    if kind == "device":
-        return ":".join(str(_plain(arg)) for arg in built.args)
-    if kind == "config" and isinstance(built.state, dict):
-        return _plain(built.state)
-    if kind == "container" and (built.items or built.func.name in ("dict", "OrderedDict", "defaultdict")):
-        return _plain(dict(built.items))
-    if kind == "container":
-        return [_plain(item) for item in [*(built.args[0] if built.args else ()), *built.members]]
-    return f"<{built.func}>" if isinstance(built.func, Global) else "<the result of a call>"
+class _Plain:
+    """Turns the nodes of a pickle into values that JSON knows, each shared value as often as it is met."""
+
+    def __init__(self) -> None:
+        self.shown = 0
+
+    def show(self, value: Any, depth: int) -> Any:
+        if type(value) in _AS_IT_IS:
+            return value
+        if type(value) is str:
+            return _LOOKS_SECRET.sub("<TOKEN>", value) if "hf_" in value else value
+        if isinstance(value, (bytes, bytearray)):
+            return f"<{len(value):,} bytes>"
+        if depth > pickles.MAX_DEPTH:
+            raise ValueError(f"values nested more than {pickles.MAX_DEPTH} deep")
+        if isinstance(value, dict):
+            self.count(len(value))
+            return dict([self.item(key, item, depth + 1) for key, item in value.items()])
+        if isinstance(value, (list, tuple, set, frozenset)):
+            self.count(len(value))
+            return [self.show(item, depth + 1) for item in value]
+        if isinstance(value, Built):
+            return self.built(value, depth)
+        return f"<{value.what}>" if isinstance(value, Opaque) else str(value)
+
+    def count(self, more: int) -> None:
+        self.shown += more + 1
+        if self.shown > pickles.MAX_VALUES:
+            raise ValueError(f"more than {pickles.MAX_VALUES:,} values when shared ones are written out")
+
+    def item(self, key: Any, value: Any, depth: int) -> tuple[str, Any]:
+        name = key if type(key) is str else str(self.show(key, depth))
+        if value is None or type(value) is bool:
+            return name, value
+        if _is_secret(name):
+            return name, f"<{name.upper()}>"
+        return name, self.show(value, depth)
+
+    def built(self, built: Built, depth: int) -> Any:
+        kind = verdicts.classify(built.func).kind if isinstance(built.func, Global) else "unsafe"
+        self.count(len(built.args))
+        if kind in ("enum", "gone") and len(built.args) == 1:
+            return self.show(built.args[0], depth + 1)
+        if kind == "device":
+            return ":".join(str(self.show(arg, depth + 1)) for arg in built.args)
+        if kind == "config" and isinstance(built.state, dict):
+            return self.show(built.state, depth + 1)
+        if kind == "container":
+            content = [self.show(arg, depth + 1) for arg in built.args] if not built.items else []
+            content += [self.show(built.members, depth + 1)] if built.members else []
+            return dict(self.item(*item, depth + 1) for item in built.items) or (content[0] if content else [])
+        return f"<{built.func}>" if isinstance(built.func, Global) else "<the result of a call>"
 
 
 def _finite(value: Any) -> Any:

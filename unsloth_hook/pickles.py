@@ -11,6 +11,7 @@ import pickle
 import pickletools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 # A real training_args.bin has about 1,100 opcodes; these bounds keep a hostile one under a second and a few MiB.
@@ -67,7 +68,7 @@ class Pickle:
 
     root: Any = None
     built: list[Built] = field(default_factory=list)
-    globals: dict[Global, None] = field(default_factory=dict)
+    globals: dict[Global, Global] = field(default_factory=dict)
     alarms: list[str] = field(default_factory=list)
     protocol: int = 0
     end: int = 0
@@ -100,10 +101,10 @@ def read(data: bytes, start: int = 0) -> Pickle:
 
 
 _LITERALS = frozenset(
-    "INT BININT BININT1 BININT2 LONG LONG1 LONG4 STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 "
-    "BYTEARRAY8 UNICODE SHORT_BINUNICODE BINUNICODE BINUNICODE8 FLOAT BINFLOAT".split()
+    "BININT BININT1 BININT2 STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 UNICODE "
+    "SHORT_BINUNICODE BINUNICODE BINUNICODE8 FLOAT BINFLOAT".split()
 )
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+_CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 
 
 class _Walker:
@@ -116,34 +117,41 @@ class _Walker:
         self.marks: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
         self.odd_keys = 0
+        self.stopped = False
 
     def walk(self, stream: io.BytesIO) -> None:
-        handlers: dict[str, Callable[[_Walker, Any, int], None]] = _HANDLERS
-        for count, (opcode, arg, position) in enumerate(pickletools.genops(stream)):
-            if count >= MAX_OPCODES:
-                raise ValueError(f"more than {MAX_OPCODES:,} opcodes")
+        memo, stack = self.memo, self.stack
+        for opcode, arg, position in islice(pickletools.genops(stream), MAX_OPCODES):
             name = opcode.name
-            if name in _LITERALS:
-                if isinstance(arg, int) and arg.bit_length() > MAX_INT_BITS:
-                    raise ValueError(f"an integer of {arg.bit_length():,} bits")
-                self.stack.append(arg)
+            # Nine of ten opcodes are of these three kinds; the rest go by the table.
+            if name == "BINPUT":
+                memo[arg] = stack[-1]
+            elif name in _LITERALS:
+                stack.append(arg)
             elif name in _CONSTANTS:
-                self.stack.append(_CONSTANTS[name])
+                stack.append(_CONSTANTS[name])
             else:
-                handlers[name](self, arg, position or 0)
+                _HANDLERS[name](self, arg, position or 0)
+                stack = self.stack
+        if not self.stopped:
+            raise ValueError(f"more than {MAX_OPCODES:,} opcodes")
 
     def pop_mark(self) -> list[Any]:
         values = self.stack
         self.stack = self.marks.pop()
         return values
 
+    def integer(self, value: int) -> None:
+        if value.bit_length() > MAX_INT_BITS:
+            raise ValueError(f"an integer of {value.bit_length():,} bits")
+        self.stack.append(value)
+
     def name(self, module: Any, name: Any) -> None:
         if not (isinstance(module, str) and isinstance(name, str)):
             self.alarm("a global whose name is computed while unpickling")
             module, name = _text(module), _text(name)
         found = Global(module, name)
-        self.out.globals.setdefault(found)
-        self.stack.append(found)
+        self.stack.append(self.out.globals.setdefault(found, found))
 
     def alarm(self, what: str) -> None:
         if what not in self.out.alarms and len(self.out.alarms) < 100:
@@ -233,6 +241,7 @@ def _proto(w: _Walker, arg: Any, position: int) -> None:
 
 def _stop(w: _Walker, arg: Any, position: int) -> None:
     w.out.root = w.stack.pop()
+    w.stopped = True
 
 
 def _mark(w: _Walker, arg: Any, position: int) -> None:
@@ -313,6 +322,10 @@ def _pair(w: _Walker) -> list[Any]:
 _HANDLERS: dict[str, Callable[[_Walker, Any, int], None]] = {
     "PROTO": _proto,
     "FRAME": lambda w, arg, at: None,
+    "INT": lambda w, arg, at: w.integer(arg),
+    "LONG": lambda w, arg, at: w.integer(arg),
+    "LONG1": lambda w, arg, at: w.integer(arg),
+    "LONG4": lambda w, arg, at: w.integer(arg),
     "STOP": _stop,
     "MARK": _mark,
     "POP": _pop,
@@ -375,6 +388,9 @@ def parts(node: Any) -> list[Any]:
     return []
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None), bytes, bytearray, Global, Opaque})
+
+
 def check_shape(root: Any) -> None:
     """Refuse a tree that would explode when it is shown or copied.
 
@@ -385,8 +401,6 @@ def check_shape(root: Any) -> None:
     sizes: dict[int, int] = {}
 
     def size(node: Any, depth: int) -> int:
-        if isinstance(node, (str, int, float, type(None), bytes, Global, Opaque)):
-            return 1
         if (known := sizes.get(id(node))) is not None:
             if known == 0:
                 raise ValueError("a value that contains itself")
@@ -394,7 +408,9 @@ def check_shape(root: Any) -> None:
         if depth > MAX_DEPTH:
             raise ValueError(f"values nested more than {MAX_DEPTH} deep")
         sizes[id(node)] = 0
-        total = sizes[id(node)] = 1 + sum(size(part, depth + 1) for part in parts(node))
+        below = parts(node)
+        total = 1 + len(below) + sum(size(part, depth + 1) for part in below if type(part) not in _PLAIN)
+        sizes[id(node)] = total
         if total > MAX_VALUES:
             raise ValueError(f"more than {MAX_VALUES:,} values when shared ones are written out")
         return total

@@ -61,6 +61,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _STRAY = re.compile(r"(?:unsloth_compiled_cache\.|unsloth_cache_)?Unsloth([A-Za-z0-9]+)Trainer", re.ASCII)
 _CLASS_NAME = re.compile(r"_?[A-Z]\w*[a-z]\w*", re.ASCII)
+_CONFIG_NAME = re.compile(r"(?:Config|Configuration|Arguments|Args|Plugin|Kwargs|State)$")
 # Modules that hold configs and the enums of configs; scripts and command lines run something when they are imported.
 _CONFIG_MODULE = re.compile(
     r"(?:trl|transformers|accelerate)(?:\.\w+)*\.\w*"
@@ -179,8 +180,11 @@ def _defined(name: Global, home: Home, defined: locate.Definition) -> Verdict:
 def _kind(home: Home, defined: locate.Definition) -> str:
     if defined.kind == "enum":
         return "enum"
-    is_trl_config = home.module.startswith("trl.") and home.name.endswith("Config")
-    if defined.kind == "dataclass" or home in STATE_CLASSES or is_trl_config:
+    if home in STATE_CLASSES:
+        return "config"
+    # TRL's configs inherit their decorator now and then; a collator or a model's output is a dataclass and no config.
+    inherits = home.module.startswith("trl.") and home.name.endswith("Config")
+    if _CONFIG_NAME.search(home.name) and (defined.kind == "dataclass" or inherits):
         return "config"
     return "unsafe"
 

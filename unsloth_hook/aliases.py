@@ -1,0 +1,100 @@
+"""Answers for ``UnslothSFTTrainer`` and its kin, the modules that Unsloth's pickles name, where no real one is found.
+
+Installed last on ``sys.meta_path``, so that a real file always wins. Imported at interpreter start: only ``sys``.
+"""
+
+import sys
+
+PACKAGE, PREFIX = "unsloth_compiled_cache", "unsloth_cache_"
+_SPELLINGS = (PACKAGE + ".", PREFIX, "")
+
+
+def stem_of(name: str) -> str:
+    """"SFT" for the three spellings of ``UnslothSFTTrainer``, "" for any other name."""
+    for spelling in _SPELLINGS:
+        if name.startswith(spelling):
+            bare = name[len(spelling) :]
+            fits = bare.startswith("Unsloth") and bare.endswith("Trainer") and bare.isidentifier()
+            return bare[len("Unsloth") : -len("Trainer")] if fits else ""
+    return ""
+
+
+class AliasFinder:
+    """The reverse alias finder: append one to ``sys.meta_path``."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        """A spec for a stray name whose class the installed TRL has; None for all others.
+
+        Raises:
+            ModuleNotFoundError: in an import statement only, for a config that other releases of TRL had: the ordinary
+                error, with its history.
+        """
+        stem = stem_of(name)
+        # Unsloth tells a written cache from a missing one by whether this import succeeds.
+        if not stem and name != PACKAGE or "unsloth_zoo" in sys.modules:
+            return None
+        from importlib.machinery import ModuleSpec
+
+        from unsloth_hook import locate
+
+        if not stem:
+            return ModuleSpec(name, _Loader(), is_package=True) if locate.exists("trl") else None
+        if locate.in_trl(stem) or locate.in_trl(stem, "Trainer"):
+            return ModuleSpec(name, _Loader(), origin="alias of TRL's own classes (unsloth_hook)")
+        # importlib's frames: _find_spec, then the import itself. A probe (importlib.util.find_spec) gets its None.
+        if sys._getframe(2).f_code.co_name == "_find_and_load_unlocked" and (text := _history(f"{stem}Config")):
+            raise ModuleNotFoundError(f"No module named {name!r}: {text}", name=name)
+        return None
+
+
+class _Loader:
+    """Makes a module without content; what it is asked for is looked up in TRL."""
+
+    def create_module(self, spec: object) -> None:
+        """None: the import system's own module will do."""
+
+    def exec_module(self, module: object) -> None:
+        """Give the module its ``__getattr__`` and ``__dir__`` (PEP 562)."""
+        name = module.__name__  # type: ignore[attr-defined]
+        stem = stem_of(name)
+        names = (f"Unsloth{stem}Config", f"Unsloth{stem}Trainer", f"{stem}Config", f"{stem}Trainer") if stem else ()
+
+        def lookup(attribute: str) -> object:
+            if attribute in names:
+                return _resolve(name, stem, attribute)
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}", name=attribute, obj=module)
+
+        vars(module)["__getattr__"] = lookup
+        vars(module)["__dir__"] = lambda: sorted({*vars(module), *names})
+
+
+def _resolve(module: str, stem: str, attribute: str) -> object:
+    from importlib import import_module
+
+    from unsloth_hook import locate
+
+    what = "Config" if attribute.endswith("Config") else "Trainer"
+    home = locate.in_trl(stem, what)
+    if home is None:
+        text = _history(f"{stem}Config") or "this TRL has none"
+        raise AttributeError(f"module {module!r} has no attribute {attribute!r}: {text}", name=attribute)
+    return getattr(import_module(home.module), home.name)
+
+
+def _history(config: str) -> str:
+    from unsloth_hook import locate, releases
+
+    if not (had := releases.had_it(config)):
+        return ""
+    here = f"TRL {locate.version('trl')} has no {config}" if locate.exists("trl") else f"TRL, which has {config}, is not here"
+    return f"{here} ({had}). unsloth_hook.load_training_args(path) opens a file that names it"
+
+
+def withdraw() -> None:
+    """Take every alias out of ``sys.modules``, for when the real Unsloth arrives."""
+    for name, module in list(sys.modules.items()):
+        if isinstance(getattr(module, "__loader__", None), _Loader):
+            del sys.modules[name]
+            parent, _, child = name.rpartition(".")
+            if parent in sys.modules:
+                vars(sys.modules[parent]).pop(child, None)
