@@ -3,17 +3,16 @@
 import os
 import sys
 
-ON = ("1", "true", "yes", "on")
+ON = ("1", "true", "yes", "on", "first")
 OFF = ("0", "false", "no", "off")
 
 
 def start(route: str = "env") -> None:
     """Switch the hook on if UNSLOTH_HOOK says so or, by a route other than `env`, if it says nothing. Never raises."""
     try:
-        value = os.environ.get("UNSLOTH_HOOK", "").strip()
-        if value and switch() is None:
-            say(f"UNSLOTH_HOOK={value!r} is none of {', '.join(ON + OFF)}: the hook stays off")
-        elif switch() or (not value and route != "env"):
+        if value() and switch() is None:
+            say(f"UNSLOTH_HOOK={value()!r} is none of {', '.join(ON + OFF)}: the hook stays off")
+        elif switch() or (not value() and route != "env"):
             from .activation import activate
 
             activate(route)
@@ -22,10 +21,14 @@ def start(route: str = "env") -> None:
         say(f"the hook stays off: {type(error).__name__}: {error}")
 
 
+def value() -> str:
+    """UNSLOTH_HOOK, without blanks and in lower case; empty where it is unset."""
+    return os.environ.get("UNSLOTH_HOOK", "").strip().lower()
+
+
 def switch() -> "bool | None":
     """What UNSLOTH_HOOK says: True, False, or None where it is unset, empty or not understood."""
-    value = os.environ.get("UNSLOTH_HOOK", "").strip().lower()
-    return True if value in ON else False if value in OFF else None
+    return True if value() in ON else False if value() in OFF else None
 
 
 def ours() -> "list[object]":

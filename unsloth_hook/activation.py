@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import _bootstrap, finder, patching, report, targets
+from . import _bootstrap, finder, patching, report, targets, unsloth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +58,11 @@ def activate(route: str, *, strict: bool = False) -> Handle:
     patching.strict = patching.strict or strict
     if _bootstrap.ours():
         return Handle(switched_on=False)
-    sys.meta_path.insert(0, finder.PostImportFinder((targets.PREFIX,), _select))
+    if _bootstrap.value() == "first":
+        sys.meta_path.insert(0, unsloth.UnslothFirstFinder())
+    sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
     report.route = route
-    if any(name.startswith(targets.PREFIX) for name in list(sys.modules)):
+    if "trl" in sys.modules:
         from . import late
 
         try:
@@ -78,5 +80,10 @@ def uninstall() -> None:
     report.route = None
 
 
+PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
+
+
 def _select(name: str) -> finder.Callback | None:
+    if unsloth.is_generated_module(name):
+        return unsloth.adopt
     return patching.swap if targets.is_config_module(name) else None

@@ -37,7 +37,7 @@ class PostImportFinder:
         callback = self._select(fullname)
         if callback is None:
             return None
-        spec = self._find_real(fullname, path, target)
+        spec = find_behind(self, fullname, path, target)
         if spec is not None and spec.loader is not None and not isinstance(spec.loader, PostImportLoader):
             spec.loader = PostImportLoader(spec, callback)  # type: ignore[assignment]
         return spec
@@ -49,15 +49,18 @@ class PostImportFinder:
             sys.meta_path.insert(0, self)  # insert first: a thread walking the list now may see us twice, never not
             del sys.meta_path[sys.meta_path.index(self, 1)]
 
-    def _find_real(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
-        # Only those behind us: those before us have been asked, and one of them may be asking us just now.
-        finders = sys.meta_path
-        for finder in finders[finders.index(self) + 1 if self in finders else 0 :]:
-            find_spec = getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find_spec and find_spec(fullname, path, target)
-            if spec is not None:
-                return spec
-        return None
+
+def find_behind(
+    asking: object, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    """The spec that the finders behind `asking` find. Those before it have been asked, or are asking it just now."""
+    finders = sys.meta_path
+    for finder in finders[finders.index(asking) + 1 if asking in finders else 0 :]:
+        find_spec = getattr(finder, "find_spec", None)
+        spec: ModuleSpec | None = find_spec and find_spec(fullname, path, target)
+        if spec is not None:
+            return spec
+    return None
 
 
 class PostImportLoader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import patching, report, targets
+from . import patching, report, targets, unsloth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ def swap_loaded() -> None:
     Raises:
         PatchError: in strict mode, when a class cannot be patched.
     """
+    for name, module in list(sys.modules.items()):
+        if module and unsloth.is_generated_module(name):
+            unsloth.adopt(module)
     for module in sorted(_config_modules(), key=_depth):
         stock = targets.config_classes(module)
         patching.swap(module)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from . import _bootstrap, identity, report, targets
+from . import _bootstrap, identity, report, targets, unsloth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ def swap(module: ModuleType) -> None:
         PatchError: in strict mode, when a class cannot be patched. Else it stays as it is and one line says why.
     """
     for pristine in targets.config_classes(module):
+        if unsloth.is_generated_class(pristine):
+            unsloth.note_owner(pristine)
+            continue
         name = f"{pristine.__module__}.{pristine.__qualname__}"
         try:
             owner = _own(pristine, name)

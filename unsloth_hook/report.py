@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from . import _bootstrap
 
 TYPE_CHECKING = False
@@ -19,9 +21,16 @@ def status() -> dict[str, Any]:
     Returns:
         A dict of plain values, ready for JSON: `active` (bool), `route` (`env`, `sitecustomize`, `install`, … or None),
         `late` (bool: TRL's configs had been imported before; references taken by then are not rebound), and `classes`,
-        by full name: `state` (`patched`; `inherited`: has the fields from its base; `left`: as TRL wrote it), `fields`
-        (the extra ones) or, if left, the `reason`.
+        by full name: `state` (`patched`; `inherited`: has the fields from its base; `unsloth`: Unsloth's class owns the
+        name; `left`: as TRL wrote it), `fields` (the extra ones) or, if left, the `reason`.
     """
+    from . import unsloth
+
+    for name in list(classes):
+        module, _, last = name.rpartition(".")
+        owner = vars(sys.modules[module]).get(last) if module in sys.modules else None
+        if isinstance(owner, type) and unsloth.is_generated_class(owner):
+            classes[name]["state"] = "unsloth"
     active = bool(_bootstrap.ours())
     return {
         "active": active,
