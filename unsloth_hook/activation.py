@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import _bootstrap, finder, patching, report, targets, unsloth
+from . import _bootstrap, aliases, finder, patching, report, targets, unsloth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def activate(route: str, *, strict: bool = False) -> Handle:
     if _bootstrap.value() == "first":
         sys.meta_path.insert(0, unsloth.UnslothFirstFinder())
     sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
+    sys.meta_path.append(aliases.AliasFinder())  # last, so that a real module always wins
     report.route = route
     if "trl" in sys.modules:
         from . import late
@@ -84,6 +85,8 @@ PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
 
 
 def _select(name: str) -> finder.Callback | None:
+    if name == "unsloth_zoo":
+        aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether the import of its name succeeds
     if unsloth.is_generated_module(name):
         return unsloth.adopt
     return patching.swap if targets.is_config_module(name) else None
