@@ -10,7 +10,7 @@ _SPELLINGS = (PACKAGE + ".", PREFIX, "")
 
 
 def stem_of(name: str) -> str:
-    """"SFT" for the three spellings of ``UnslothSFTTrainer``, "" for any other name."""
+    """ "SFT" for the three spellings of ``UnslothSFTTrainer``, "" for any other name."""
     for spelling in _SPELLINGS:
         if name.startswith(spelling):
             bare = name[len(spelling) :]
@@ -33,21 +33,28 @@ class AliasFinder:
         # Unsloth tells a written cache from a missing one by whether this import succeeds.
         if not stem and name != PACKAGE or "unsloth_zoo" in sys.modules:
             return None
-        from importlib.machinery import ModuleSpec
+        from importlib.machinery import ModuleSpec as spec
 
         from unsloth_hook import locate
 
         if not stem:
-            return ModuleSpec(name, _Loader(), is_package=True) if locate.exists("trl") else None
+            return spec(name, _Loader(), is_package=True) if locate.exists("trl") else None
         if locate.in_trl(stem) or locate.in_trl(stem, "Trainer"):
-            return ModuleSpec(name, _Loader(), origin="alias of TRL's own classes (unsloth_hook)")
+            return spec(name, _Loader(), origin="alias of TRL's own classes (unsloth_hook)")
         # importlib's frames: _find_spec, then the import itself. A probe (importlib.util.find_spec) gets its None.
         if sys._getframe(2).f_code.co_name == "_find_and_load_unlocked" and (text := _history(f"{stem}Config")):
             raise ModuleNotFoundError(f"No module named {name!r}: {text}", name=name)
         return None
 
 
-class _Loader:
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    Loader = object
+
+
+class _Loader(Loader):
     """Makes a module without content; what it is asked for is looked up in TRL."""
 
     def create_module(self, spec: object) -> None:
@@ -86,7 +93,11 @@ def _history(config: str) -> str:
 
     if not (had := releases.had_it(config)):
         return ""
-    here = f"TRL {locate.version('trl')} has no {config}" if locate.exists("trl") else f"TRL, which has {config}, is not here"
+    here = (
+        f"TRL {locate.version('trl')} has no {config}"
+        if locate.exists("trl")
+        else f"TRL, which has {config}, is not here"
+    )
     return f"{here} ({had}). unsloth_hook.load_training_args(path) opens a file that names it"
 
 

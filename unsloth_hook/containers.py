@@ -96,7 +96,7 @@ def _read_zip(file: IO[bytes]) -> Container:
             info = archive.getinfo(entry)
             if info.file_size > MAX_PICKLE_BYTES:
                 raise ContainerError(
-                    f"{entry} claims {info.file_size:,} bytes; training arguments never have more than {MAX_PICKLE_BYTES:,}"
+                    f"{entry} claims {info.file_size:,} bytes; a config never has more than {MAX_PICKLE_BYTES:,}"
                 )
             with archive.open(info) as stream:
                 data = stream.read(MAX_PICKLE_BYTES + 1)
@@ -122,7 +122,9 @@ def _check_directory(file: IO[bytes]) -> None:
         raise ContainerError("truncated zip: it has no directory at its end")
     directory_bytes = struct.unpack_from("<L", tail, at + 12)[0]
     if directory_bytes > MAX_DIRECTORY_BYTES:
-        raise ContainerError(f"a zip with a directory of {directory_bytes:,} bytes; training arguments have six entries")
+        raise ContainerError(
+            f"a zip with a directory of {directory_bytes:,} bytes; training arguments have six entries"
+        )
 
 
 def _pickle_entry(names: list[str]) -> str:

@@ -64,8 +64,8 @@ class Inspection:
 def inspect_checkpoint(path: str | os.PathLike[str]) -> Inspection:
     """Say what is in a ``training_args.bin``: its format, its class, every global that it names, its values, a verdict.
 
-    Nothing of the file is run and neither torch nor transformers is imported: opcodes are read with ``pickletools``, names
-    are looked up in the sources of the installed packages.
+    Nothing of the file is run and neither torch nor transformers is imported: opcodes are read with ``pickletools``,
+    names are looked up in the sources of the installed packages.
 
     Args:
         path: a file, local or with a scheme that fsspec opens.
@@ -74,8 +74,8 @@ def inspect_checkpoint(path: str | os.PathLike[str]) -> Inspection:
         The `Inspection`.
 
     Raises:
-        CheckpointError: the file is missing, unreadable, empty, truncated, no pickle, or holds no config. A broken file that
-            names something unsafe before the break is reported as unsafe instead.
+        CheckpointError: the file is missing, unreadable, empty, truncated, no pickle, or holds no config. A broken
+            file that names something unsafe before the break is reported as unsafe instead.
     """
     path = os.fspath(path)
     try:
@@ -85,7 +85,9 @@ def inspect_checkpoint(path: str | os.PathLike[str]) -> Inspection:
         if error.partial.alarms or any(report.verdict == verdicts.UNSAFE for report in reports):
             notes = (*error.partial.alarms, str(error))
             return Inspection(path, "broken", UNSAFE, globals=reports, notes=notes)
-        raise checkpoint.CheckpointError(f"{path}: {error}; the file is no training_args.bin, or only part of one") from None
+        raise checkpoint.CheckpointError(
+            f"{path}: {error}; the file is no training_args.bin, or only part of one"
+        ) from None
     return _describe(path, container)
 
 
@@ -148,7 +150,7 @@ def _without_names(bad: list[str], reports: tuple[GlobalReport, ...]) -> list[st
 
 
 def _fields(root: Any) -> dict[str, Any]:
-    """The values of an object, plain, or ValueError where writing them out would explode (see `pickles.check_shape`)."""
+    """The values of an object, plain, or ValueError where writing them out would explode (`pickles.check_shape`)."""
     state = root.state if isinstance(root, Built) else root
     return _Plain().show(state, 0) if isinstance(state, dict) else {}
 

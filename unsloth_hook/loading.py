@@ -13,7 +13,8 @@ from unsloth_hook import checkpoint, containers, inspection, pickles, verdicts
 from unsloth_hook.locate import Home
 from unsloth_hook.pickles import Built, Global
 
-# Fields that transformers and TRL have renamed, old name to new: the value is kept under the old and answers to the new.
+# Fields that transformers and TRL have renamed, old name to new: the value is kept under the old and answers to the
+# new.
 RENAMED = {"evaluation_strategy": "eval_strategy", "no_cuda": "use_cpu", "max_seq_length": "max_length"}
 
 _CONTAINER_TYPES = {
@@ -30,17 +31,18 @@ _CONTAINER_TYPES = {
 def load_training_args(path: str | os.PathLike[str]) -> Any:
     """Open a ``training_args.bin`` of any TRL or Unsloth release as a config object of the installed TRL.
 
-    Only config dataclasses and enums of trl, transformers and accelerate, ``torch.device``, dtypes and plain containers are
+    Only config dataclasses and enums of trl, transformers and accelerate, ``torch.device``, dtypes and plain
+    containers are
     ever imported; no constructor and no function is called. It makes no difference whether the hook is on.
 
     Args:
         path: a file, local or with a scheme that fsspec opens.
 
     Returns:
-        The config, with every value of the file. A class that TRL has moved or that Unsloth renamed is found; for one that
-        this TRL has not got, the nearest class carries the values (``TrainingArguments`` at the end), with a
-        `CheckpointWarning`. An enum, or a member of one, that is gone becomes its plain value. Fields that the file lacks
-        answer with their defaults.
+        The config, with every value of the file. A class that TRL has moved or that Unsloth renamed is found; for one
+        that this TRL has not got, the nearest class carries the values (``TrainingArguments`` at the end), with a
+        `CheckpointWarning`. An enum, or a member of one, that is gone becomes its plain value. Fields that the file
+        lacks answer with their defaults.
 
     Raises:
         UnsafeCheckpointError: the file names anything else, or uses a name in another way than a config does.
@@ -74,8 +76,8 @@ def refuse(path: str, container: containers.Container, ignoring: frozenset[Globa
     bad = [problem for problem in inspection.problems(container) if not problem.startswith(_starts(ignoring))]
     if bad:
         raise checkpoint.UnsafeCheckpointError(
-            f"{path}: not opened. It names what no training arguments need: {'; '.join(bad[:5])}. Nothing of it was imported "
-            f"or run. If you know who wrote it and trust them, torch.load(path, weights_only=False) opens it, and runs it."
+            f"{path}: not opened. It names what no training arguments need: {'; '.join(bad[:5])}. Nothing of it was "
+            f"imported or run. If you trust whoever wrote it, torch.load(path, weights_only=False) opens it, and runs it."
         )
 
 
@@ -155,7 +157,9 @@ class _Maker:
             raise checkpoint.CheckpointError(
                 f"{self.path}: {name} is {home.module}.{home.name} here, and that cannot be imported ({error})"
             ) from error
-        if isinstance(found, type) and (is_dataclass(found) or issubclass(found, Enum) or home in verdicts.STATE_CLASSES):
+        if isinstance(found, type) and (
+            is_dataclass(found) or issubclass(found, Enum) or home in verdicts.STATE_CLASSES
+        ):
             return found
         raise checkpoint.UnsafeCheckpointError(f"{self.path}: {name} is neither a config dataclass nor an enum")
 
@@ -170,7 +174,9 @@ class _Maker:
             config = object.__new__(cls)
             vars(config).update(state)
         except TypeError as error:
-            raise checkpoint.UnsafeCheckpointError(f"{self.path}: {cls.__name__} is no plain config ({error})") from None
+            raise checkpoint.UnsafeCheckpointError(
+                f"{self.path}: {cls.__name__} is no plain config ({error})"
+            ) from None
         if not is_dataclass(cls):
             return config
         declared = {field.name: field for field in fields(cls)}

@@ -139,7 +139,9 @@ def mentions(module: str, name: str) -> bool:
             return True
     except (SyntaxError, ValueError):
         return True
-    pattern = rf"^(?:async )?(?:def|import)\s+{re.escape(name)}\b|^{re.escape(name)}\s*[:=]|^import\s.*\b{re.escape(name)}\b"
+    pattern = (
+        rf"^(?:async )?(?:def|import)\s+{re.escape(name)}\b|^{re.escape(name)}\s*[:=]|^import\s.*\b{re.escape(name)}\b"
+    )
     return re.search(pattern, text, re.MULTILINE) is not None
 
 
@@ -168,7 +170,9 @@ def _squash(name: str) -> str:
 def _modules(ending: str) -> list[str]:
     stable = [f"trl.trainer.{name}" for name in submodules("trl.trainer") if name.endswith(ending)]
     packages = [f"trl.experimental.{name}" for name in submodules("trl.experimental")]
-    return stable + [f"{package}.{name}" for package in packages for name in submodules(package) if name.endswith(ending)]
+    return stable + [
+        f"{package}.{name}" for package in packages for name in submodules(package) if name.endswith(ending)
+    ]
 
 
 @cache

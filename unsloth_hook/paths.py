@@ -26,7 +26,7 @@ def file_system(path: str) -> tuple[Any, str]:
         OSError: fsspec or the driver for this scheme is not installed; the text says what to install.
     """
     try:
-        from fsspec.core import url_to_fs
+        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError:
         raise OSError(f"{path}: a path with a scheme needs fsspec (pip install fsspec)") from None
     try:

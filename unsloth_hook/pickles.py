@@ -64,7 +64,7 @@ class Opaque:
 
 @dataclass
 class Pickle:
-    """One pickle: its root, what it names and makes (even what it drops again), and what no config does (``alarms``)."""
+    """One pickle: its root, what it names and makes (even if it drops it), and what no config does (``alarms``)."""
 
     root: Any = None
     built: list[Built] = field(default_factory=list)
@@ -101,8 +101,7 @@ def read(data: bytes, start: int = 0) -> Pickle:
 
 
 _LITERALS = frozenset(
-    "BININT BININT1 BININT2 STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 UNICODE "
-    "SHORT_BINUNICODE BINUNICODE BINUNICODE8 FLOAT BINFLOAT".split()
+    ["BININT", "BININT1", "BININT2", "STRING", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "FLOAT", "BINFLOAT"]
 )
 _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 
@@ -125,7 +124,7 @@ class _Walker:
             name = opcode.name
             # Nine of ten opcodes are of these three kinds; the rest go by the table.
             if name == "BINPUT":
-                memo[arg] = stack[-1]
+                memo[arg] = stack[-1]  # type: ignore[index]
             elif name in _LITERALS:
                 stack.append(arg)
             elif name in _CONSTANTS:
@@ -299,6 +298,11 @@ def _obj(w: _Walker, arg: Any, position: int) -> None:
     w.build(func, tuple(args), called=True)
 
 
+def _binpersid(w: _Walker) -> None:
+    w.stack.pop()
+    w.opaque("a persistent id")
+
+
 def _dict(w: _Walker, arg: Any, position: int) -> None:
     pairs = w.pop_mark()
     w.stack.append({})
@@ -350,7 +354,7 @@ _HANDLERS: dict[str, Callable[[_Walker, Any, int], None]] = {
     "EXT2": lambda w, arg, at: w.opaque(f"extension code {arg}"),
     "EXT4": lambda w, arg, at: w.opaque(f"extension code {arg}"),
     "PERSID": lambda w, arg, at: w.opaque("a persistent id"),
-    "BINPERSID": lambda w, arg, at: (w.stack.pop(), w.opaque("a persistent id"))[1],
+    "BINPERSID": lambda w, arg, at: _binpersid(w),
     "NEXT_BUFFER": lambda w, arg, at: w.opaque("an out-of-band buffer"),
     "READONLY_BUFFER": lambda w, arg, at: None,
     "EMPTY_LIST": lambda w, arg, at: w.stack.append([]),
@@ -443,8 +447,8 @@ class _Writer(pickle._Pickler):
                     self.save(value)  # type: ignore[attr-defined]
                 self.write(closing)  # type: ignore[attr-defined]
 
-    dispatch[Global] = save_name
-    dispatch[Built] = save_built
+    dispatch[Global] = save_name  # type: ignore[assignment]
+    dispatch[Built] = save_built  # type: ignore[assignment]
 
 
 def write(root: Any, protocol: int = 2) -> bytes:

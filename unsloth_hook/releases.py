@@ -1,7 +1,7 @@
 """Where each release of TRL kept its configs, for what cannot be found by rule: names that the installed TRL lacks.
 
-The file to edit when TRL moves or removes a config. Versions are minor releases, first and last; None is "still there in
-1.16". Read from the wheels of TRL 0.7 to 1.16.
+The file to edit when TRL moves or removes a config. Versions are minor releases, first and last; None is "still there
+in 1.16". Read from the wheels of TRL 0.7 to 1.16.
 """
 
 from __future__ import annotations
@@ -73,7 +73,13 @@ HISTORY: tuple[Row, ...] = (
     Row("SDFTConfig", "", _E + "sdft.sdft_config", "1.0", None),
     Row("SDPOConfig", "", _E + "sdpo.sdpo_config", "1.0", None),
     Row("SelfDistillationConfig", "", _E + "self_distillation.self_distillation_config", "1.0", "1.5"),
-    Row("ServerDistillationConfig", "DistillationConfig", _E + "server_distillation.server_distillation_config", "1.9", None),
+    Row(
+        "ServerDistillationConfig",
+        "DistillationConfig",
+        _E + "server_distillation.server_distillation_config",
+        "1.9",
+        None,
+    ),
     Row("SFTConfig", "", _T + "sft_config", "0.9", None),
     Row("SSDConfig", "", _E + "ssd.ssd_config", "1.2", "1.15"),
     Row("TPOConfig", "", _E + "tpo.tpo_config", "1.3", None),
@@ -88,7 +94,7 @@ def rows(name: str) -> list[Row]:
 
 
 def had_it(name: str) -> str:
-    """Which releases had class ``name``, as a phrase ("TRL 0.7 to 0.28 as trl.trainer.ppo_config, ..."); "" if unknown."""
+    """Which releases had class ``name``, as a phrase ("TRL 0.7 to 0.28 as trl.trainer.ppo_config"); "" if unknown."""
     homes = [f"TRL {row.first} {f'to {row.last}' if row.last else 'and later'} as {row.module}" for row in rows(name)]
     return ", ".join(homes)
 

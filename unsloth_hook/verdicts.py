@@ -1,4 +1,4 @@
-"""The allow-list: what a name in a pickle is, and what it is called today. Decided from sources, nothing is imported."""
+"""The allow-list: what a name in a pickle is, and what it is called today. Decided from sources, without imports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ STATE_CLASSES = frozenset(
         Home("transformers.integrations.deepspeed", "HfTrainerDeepSpeedConfig"),
     }
 )
-# Where classes of transformers and accelerate have moved to and from (transformers 4.3x to 5.24, accelerate 0.2x to 1.15).
+# Where classes of transformers and accelerate have moved to and from (transformers 4.3x to 5.24, accelerate 0.2x to
+# 1.15).
 _MOVED_WITHIN = {
     "transformers": (
         "transformers.trainer_utils",
@@ -76,8 +77,8 @@ class Verdict:
 
     ``verdict`` is one of the five words. ``kind`` says how it may be used: "config", "enum", "device", "dtype",
     "container", "gone" (no such class any more: a plain value is left), "foreign" (a class of a package that this
-    project does not read), "unsafe". ``home`` is where the class is today, or with ``nearest`` a stand-in for a class that
-    exists no more.
+    project does not read), "unsafe". ``home`` is where the class is today, or with ``nearest`` a stand-in for a class
+    that exists no more.
     """
 
     verdict: str
@@ -88,7 +89,7 @@ class Verdict:
 
 
 def stray_stem(module: str) -> str:
-    """"SFT" for ``UnslothSFTTrainer`` and its two other spellings, "" for any other module."""
+    """ "SFT" for ``UnslothSFTTrainer`` and its two other spellings, "" for any other module."""
     match = _STRAY.fullmatch(module)
     return match[1] if match else ""
 
@@ -136,7 +137,7 @@ def _stray(name: Global, stem: str) -> Verdict:
 
 
 def _nearest(verdict: str, name: str) -> Verdict:
-    """The class to fall back to, with the reason: what ``name`` extended in its day, ``TrainingArguments`` at the end."""
+    """The class to fall back to, and why: what ``name`` extended in its day, ``TrainingArguments`` at the end."""
     homes = [home for ancestor in releases.ancestors(name) if (home := locate.in_trl(ancestor.removesuffix("Config")))]
     home = homes[0] if homes else TRAINING_ARGUMENTS
     here = f"TRL {locate.version('trl')} has none" if locate.exists("trl") else "TRL is not installed here"
@@ -162,12 +163,18 @@ def _inside(name: Global, root: str) -> Verdict:
     if not locate.exists(root):
         return _not_installed(name, root)
     if home := _moved(name, root):
-        return Verdict(MOVED, _kind(home, locate.classes(home.module)[home.name]), home, f"now {home.module}.{home.name}")
+        return Verdict(
+            MOVED, _kind(home, locate.classes(home.module)[home.name]), home, f"now {home.module}.{home.name}"
+        )
     if name.name.endswith(("Config", "Arguments")) and _CONFIG_MODULE.fullmatch(name.module):
         return _nearest(REMOVED, name.name)
     if _CONFIG_MODULE.fullmatch(name.module):
-        return Verdict(REMOVED, "gone", note=f"{root} {locate.version(root)} has no such class; its plain value is kept")
-    return Verdict(UNSAFE, "unsafe", note=f"{root} {locate.version(root)} has no such class, and none of its configs was here")
+        return Verdict(
+            REMOVED, "gone", note=f"{root} {locate.version(root)} has no such class; its plain value is kept"
+        )
+    return Verdict(
+        UNSAFE, "unsafe", note=f"{root} {locate.version(root)} has no such class, and none of its configs was here"
+    )
 
 
 def _defined(name: Global, home: Home, defined: locate.Definition) -> Verdict:
@@ -204,7 +211,9 @@ def _not_installed(name: Global, root: str) -> Verdict:
     current = [row for row in rows if row.last is None]
     if any(row.module == name.module for row in current) or (root != "trl" and _CONFIG_MODULE.fullmatch(name.module)):
         kind = "config" if name.name.endswith(("Config", "Arguments", "State")) else "enum"
-        return Verdict(PORTABLE, kind, Home(name.module, name.name), f"{root} is not installed here; judged by the name")
+        return Verdict(
+            PORTABLE, kind, Home(name.module, name.name), f"{root} is not installed here; judged by the name"
+        )
     if current:
         home = Home(current[0].module, current[0].name)
         return Verdict(MOVED, "config", home, f"now {home.module}.{home.name}")
