@@ -61,7 +61,7 @@ def activate(route: str, *, strict: bool = False) -> Handle:
     if _bootstrap.value() == "first":
         sys.meta_path.insert(0, unsloth.UnslothFirstFinder())
     sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
-    sys.meta_path.append(aliases.AliasFinder())  # last, so that a real module always wins
+    sys.meta_path.append(aliases.AliasFinder())  # type: ignore[arg-type]  # last, so that a real module always wins
     report.route = route
     if "trl" in sys.modules:
         from . import late
@@ -86,7 +86,7 @@ PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
 
 def _select(name: str) -> finder.Callback | None:
     if name == "unsloth_zoo":
-        aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether the import of its name succeeds
+        aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether importing its name succeeds
     if unsloth.is_generated_module(name):
         return unsloth.adopt
     return patching.swap if targets.is_config_module(name) else None
