@@ -8,11 +8,9 @@ OFF = ("0", "false", "no", "off")
 
 
 def start(route: str = "env") -> None:
-    """Switch the hook on if UNSLOTH_HOOK says so or, by a route other than `env`, if it says nothing. Never raises."""
+    """Switch the hook on if UNSLOTH_HOOK lets this route do so. Never raises."""
     try:
-        if value() and switch() is None:
-            say(f"UNSLOTH_HOOK={value()!r} is none of {', '.join(ON + OFF)}: the hook stays off")
-        elif switch() or (not value() and route != "env"):
+        if wanted(route):
             from .activation import activate
 
             activate(route)
@@ -21,14 +19,12 @@ def start(route: str = "env") -> None:
         say(f"the hook stays off: {type(error).__name__}: {error}")
 
 
-def value() -> str:
-    """UNSLOTH_HOOK, without blanks and in lower case; empty where it is unset."""
-    return os.environ.get("UNSLOTH_HOOK", "").strip().lower()
-
-
-def switch() -> "bool | None":
-    """What UNSLOTH_HOOK says: True, False, or None where it is unset, empty or not understood."""
-    return True if value() in ON else False if value() in OFF else None
+def wanted(route: str) -> bool:
+    """Does UNSLOTH_HOOK say yes or, to a route other than `env`, at least nothing?"""
+    value = os.environ.get("UNSLOTH_HOOK", "").strip().lower()
+    if value and value not in ON + OFF:
+        say(f"UNSLOTH_HOOK={value!r} is none of {', '.join(ON + OFF)}: the hook stays off")
+    return value in ON or (not value and route != "env")
 
 
 def ours() -> "list[object]":

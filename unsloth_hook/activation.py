@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from . import _bootstrap, aliases, finder, patching, report, targets, unsloth
@@ -35,8 +36,8 @@ class Handle:
 def install(*, strict: bool = False) -> Handle:
     """Switch the hook on in this process, early (before TRL is imported) or late. Calling it again changes nothing.
 
-    `os.environ` is left alone, so child processes are not hooked by this. `UNSLOTH_HOOK=0` (or `false`, `no`, `off`)
-    keeps it off.
+    `os.environ` is left alone, so child processes are not hooked by this. `UNSLOTH_HOOK=0` (or `false`, `no`, `off`, or
+    anything that is not understood) keeps it off.
 
     Args:
         strict: raise where a config class cannot be patched, rather than leave that class as TRL wrote it.
@@ -53,16 +54,16 @@ def install(*, strict: bool = False) -> Handle:
 
 def activate(route: str, *, strict: bool = False) -> Handle:
     """`install()` by a named route: `env`, `sitecustomize`, `install`, `run`, `ipython`, `pytest` or `enable`."""
-    if _bootstrap.switch() is False:
+    if not _bootstrap.wanted(route):
         return Handle(switched_on=False)
     patching.strict = patching.strict or strict
     if _bootstrap.ours():
         return Handle(switched_on=False)
-    if _bootstrap.value() == "first":
+    if os.environ.get("UNSLOTH_HOOK", "").strip().lower() == "first":
         sys.meta_path.insert(0, unsloth.UnslothFirstFinder())
     sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
     sys.meta_path.append(aliases.AliasFinder())  # type: ignore[arg-type]  # last, so that a real module always wins
-    report.route = route
+    report.route = os.environ.get("UNSLOTH_HOOK_ROUTE") or route  # `unsloth-hook run` leaves word there
     if "trl" in sys.modules:
         from . import late
 
