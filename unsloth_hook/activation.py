@@ -1,7 +1,5 @@
 """Switches the finders on and off."""
 
-from __future__ import annotations
-
 import os
 import sys
 
@@ -25,15 +23,15 @@ class Handle:
         """Take the finders off; see `unsloth_hook.uninstall`."""
         uninstall()
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> "Handle":
         return self
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: "Any") -> None:
         if self._switched_on:
             uninstall()
 
 
-def install(*, strict: bool = False) -> Handle:
+def install(*, strict: bool = False) -> "Handle":
     """Switch the hook on in this process, early (before TRL is imported) or late. Calling it again changes nothing.
 
     `os.environ` is left alone, so child processes are not hooked by this. `UNSLOTH_HOOK=0` (or `false`, `no`, `off`, or
@@ -52,7 +50,7 @@ def install(*, strict: bool = False) -> Handle:
     return activate("install", strict=strict)
 
 
-def activate(route: str, *, strict: bool = False) -> Handle:
+def activate(route: str, *, strict: bool = False) -> "Handle":
     """`install()` by a named route: `env`, `sitecustomize`, `install`, `run`, `ipython`, `pytest` or `enable`."""
     if not _bootstrap.wanted(route):
         return Handle(switched_on=False)
@@ -62,7 +60,7 @@ def activate(route: str, *, strict: bool = False) -> Handle:
     if os.environ.get("UNSLOTH_HOOK", "").strip().lower() == "first":
         sys.meta_path.insert(0, unsloth.UnslothFirstFinder())
     sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
-    sys.meta_path.append(aliases.AliasFinder())  # type: ignore[arg-type]  # last, so that a real module always wins
+    sys.meta_path.append(aliases.AliasFinder())  # last, so that a real module always wins
     report.route = os.environ.get("UNSLOTH_HOOK_ROUTE") or route  # `unsloth-hook run` leaves word there
     if "trl" in sys.modules:
         from . import late
@@ -85,7 +83,7 @@ def uninstall() -> None:
 PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
 
 
-def _select(name: str) -> finder.Callback | None:
+def _select(name: str) -> "finder.Callback | None":
     if name == "unsloth_zoo":
         aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether importing its name succeeds
     if unsloth.is_generated_module(name):

@@ -1,7 +1,5 @@
 """The engine: lets a callback see a module right after it is executed. Knows nothing of what it is used for."""
 
-from __future__ import annotations
-
 import sys
 
 TYPE_CHECKING = False
@@ -22,13 +20,13 @@ class PostImportFinder:
         select: takes a full module name, returns the callback for that module or None.
     """
 
-    def __init__(self, prefixes: tuple[str, ...], select: Callable[[str], Callback | None]) -> None:
+    def __init__(self, prefixes: tuple[str, ...], select: "Callable[[str], Callback | None]") -> None:
         self._prefixes = prefixes
         self._select = select
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+        self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         """The real spec with its loader wrapped, or None to let the import system go on (PEP 451)."""
         if sys.meta_path[0] is not self:
             self._step_forward()
@@ -51,8 +49,8 @@ class PostImportFinder:
 
 
 def find_behind(
-    asking: object, fullname: str, path: Sequence[str] | None, target: ModuleType | None
-) -> ModuleSpec | None:
+    asking: object, fullname: str, path: "Sequence[str] | None", target: "ModuleType | None"
+) -> "ModuleSpec | None":
     """The spec that the finders behind `asking` find. Those before it have been asked, or are asking it just now."""
     finders = sys.meta_path
     for finder in finders[finders.index(asking) + 1 if asking in finders else 0 :]:
@@ -66,19 +64,19 @@ def find_behind(
 class PostImportLoader:
     """Stands in for the real loader until the module is executed; whatever the real one can do, this one can."""
 
-    def __init__(self, spec: ModuleSpec, callback: Callback) -> None:
+    def __init__(self, spec: "ModuleSpec", callback: "Callback") -> None:
         self._spec = spec
         self._real = spec.loader
         self._callback = callback
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> "Any":
         if name.startswith("__"):  # no part of the loader protocol, and asked for by copy before _real is there
             raise AttributeError(name)
         method = getattr(self._real, name)
         return self._and_callback(method) if name in ("exec_module", "load_module") else method
 
-    def _and_callback(self, execute: Callable[[Any], ModuleType | None]) -> Callable[[Any], ModuleType | None]:
-        def execute_and_call_back(argument: Any) -> ModuleType | None:  # a module, or for load_module its name
+    def _and_callback(self, execute: "Callable[[Any], ModuleType | None]") -> "Callable[[Any], ModuleType | None]":
+        def execute_and_call_back(argument: "Any") -> "ModuleType | None":  # a module, or for load_module its name
             self._spec.loader = self._real
             if getattr(argument, "__loader__", None) is self:
                 argument.__loader__ = self._real

@@ -1,7 +1,5 @@
 """Who owns a name. A displaced class has lost its name to an owner; its instances still live and must still pickle."""
 
-from __future__ import annotations
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +68,7 @@ def owner_of(cls: type) -> type:
     return last
 
 
-def _lineage(cls: type | None) -> Iterator[type]:
+def _lineage(cls: type | None) -> "Iterator[type]":
     while cls is not None:
         yield cls
         cls = vars(cls).get(TARGET)
@@ -82,6 +80,6 @@ def _can_hold(owner: type, displaced: type) -> bool:
     )
 
 
-def _reduce_as_owner(instance: Any) -> Any:
+def _reduce_as_owner(instance: "Any") -> "Any":
     instance.__class__ = owner_of(type(instance))
     return instance.__reduce_ex__(2)

@@ -1,7 +1,5 @@
 """What TRL had imported before the hook was switched on is swapped here."""
 
-from __future__ import annotations
-
 import sys
 
 from . import patching, report, targets, unsloth
@@ -31,15 +29,15 @@ def swap_loaded() -> None:
                 _take_over(pristine, owner)
 
 
-def _config_modules() -> list[ModuleType]:
+def _config_modules() -> "list[ModuleType]":
     return [module for name, module in list(sys.modules.items()) if module and targets.is_config_module(name)]
 
 
-def _depth(module: ModuleType) -> int:
+def _depth(module: "ModuleType") -> int:
     return max((len(cls.__mro__) for cls in targets.config_classes(module)), default=0)
 
 
-def _take_over(pristine: Any, owner: type) -> None:
+def _take_over(pristine: "Any", owner: type) -> None:
     """Everything that TRL would still take for `pristine` becomes `owner`'s.
 
     A trainer asks `isinstance(args, SFTConfig)` and rebuilds what is none from `to_dict()`, which knows fields only. So
@@ -58,7 +56,7 @@ def _take_over(pristine: Any, owner: type) -> None:
         if type(instance) is pristine:
             instance.__class__ = owner
 
-    def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls: type, *args: "Any", **kwargs: "Any") -> "Any":
         return super(pristine, cls).__new__(owner if cls is pristine else cls)
 
     __new__.__wrapped__ = pristine.__init__  # type: ignore[attr-defined]  # for inspect.signature

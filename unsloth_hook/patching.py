@@ -1,7 +1,5 @@
 """Builds the patched class and binds it to its name."""
 
-from __future__ import annotations
-
 import os
 
 from . import _bootstrap, identity, report, targets, unsloth
@@ -23,7 +21,7 @@ class PatchError(RuntimeError):
     """A config class cannot be patched, and strict mode was asked for (`UNSLOTH_HOOK_STRICT=1`)."""
 
 
-def swap(module: ModuleType) -> None:
+def swap(module: "ModuleType") -> None:
     """Bind patched classes in a config module that has just been executed.
 
     Args:
@@ -58,11 +56,11 @@ def _own(pristine: type, name: str) -> type:
     return owner
 
 
-def _is_ours(field: Any) -> bool:
+def _is_ours(field: "Any") -> bool:
     return field is not None and "unsloth_hook" in field.metadata
 
 
-def _build(pristine: Any, fields: Sequence[targets.Field]) -> type:
+def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
     import builtins
     import dataclasses
     import typing
@@ -89,7 +87,7 @@ def _build(pristine: Any, fields: Sequence[targets.Field]) -> type:
     return dataclasses.dataclass(**written)(patched)
 
 
-def _is_generated(function: Any) -> bool:
+def _is_generated(function: "Any") -> bool:
     code = getattr(function, "__code__", None)
     return code is not None and code.co_filename == "<string>"  # dataclasses' exec, in every Python from 3.10
 
@@ -101,13 +99,13 @@ class _PostInit:
     that calls `super().__post_init__()` would be counted; a descriptor that hands out TRL's own is not.
     """
 
-    def __init__(self, fields: Sequence[targets.Field]) -> None:
+    def __init__(self, fields: "Sequence[targets.Field]") -> None:
         self._fields = fields
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner: Any = owner
 
-    def __get__(self, instance: Any, cls: type) -> Callable[..., Any]:
+    def __get__(self, instance: "Any", cls: type) -> "Callable[..., Any]":
         from functools import partial, wraps
 
         if instance is None:
@@ -124,7 +122,7 @@ class _PostInit:
         return partial(any, map(partial.__call__, steps)) if steps[1:] else steps[0]
 
 
-def _show_signatures(cls: type, extras: Sequence[str]) -> None:
+def _show_signatures(cls: type, extras: "Sequence[str]") -> None:
     """`inspect.signature(cls)` shows all the parameters, `inspect.signature(cls.__init__)` those of TRL alone.
 
     Unsloth (all releases) writes a class from the latter and adds the same fields to it: shown there, they would be
@@ -143,17 +141,17 @@ def _show_signatures(cls: type, extras: Sequence[str]) -> None:
 class _ClassSignature:
     """The signature of one class, and of the subclasses that construct as it does; others have their own."""
 
-    def __init__(self, init: FunctionType, signature: Signature) -> None:
+    def __init__(self, init: "FunctionType", signature: "Signature") -> None:
         self._init = init
         self._signature = signature.replace(parameters=list(signature.parameters.values())[1:])
 
-    def __get__(self, instance: Any, cls: type) -> Signature:
+    def __get__(self, instance: "Any", cls: type) -> "Signature":
         if instance is not None or cls.__init__ is not self._init:  # type: ignore[misc]
             raise AttributeError("__signature__")
         return self._signature
 
 
-def _bind(module: ModuleType, pristine: type, owner: type) -> None:
+def _bind(module: "ModuleType", pristine: type, owner: type) -> None:
     if owner is not pristine:
         rebind(module, pristine, owner)
         identity.register_displaced(pristine, owner)
@@ -165,7 +163,7 @@ def _bind(module: ModuleType, pristine: type, owner: type) -> None:
             identity.register_displaced(old, new)
 
 
-def rebind(module: ModuleType, pristine: type, owner: type) -> None:
+def rebind(module: "ModuleType", pristine: type, owner: type) -> None:
     """Let every name in `module` that holds `pristine` hold `owner`."""
     for name, value in list(vars(module).items()):
         if value is pristine:

@@ -1,7 +1,5 @@
 """What happened and why: filled in by the others, read by `status()` and by `unsloth-hook doctor`."""
 
-from __future__ import annotations
-
 import sys
 
 from . import _bootstrap
@@ -12,10 +10,10 @@ if TYPE_CHECKING:
 
 route: str | None = None  # how the hook was switched on, None while it is off
 late = False  # had a config module been imported before?
-classes: dict[str, dict[str, Any]] = {}  # full class name -> {"state": patched, inherited or left, ...}
+classes: "dict[str, dict[str, Any]]" = {}  # full class name -> {"state": patched, inherited or left, ...}
 
 
-def status() -> dict[str, Any]:
+def status() -> "dict[str, Any]":
     """What the hook did in this process.
 
     Returns:

@@ -1,7 +1,5 @@
 """The policy: which modules, which classes, which fields. The file to edit for a new TRL release or a new field."""
 
-from __future__ import annotations
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -24,7 +22,7 @@ def is_config_module(name: str) -> bool:
     return package == "trl.trainer" or (parent == "trl.experimental" and not subpackage.startswith("_"))
 
 
-def config_classes(module: ModuleType) -> list[type]:
+def config_classes(module: "ModuleType") -> list[type]:
     """The public `*Config` classes that `module` itself defines and that derive from `TrainingArguments`."""
     return [
         value
@@ -62,23 +60,23 @@ class Field:
         self,
         name: str,
         type: str,
-        default: Any,
+        default: "Any",
         help: str,
         *,
-        wanted: Callable[[Collection[str]], bool] = lambda names: True,
-        before: Callable[[Any, Any], None] | None = None,
-        after: Callable[[Any, Any], None] | None = None,
+        wanted: "Callable[[Collection[str]], bool]" = lambda names: True,
+        before: "Callable[[Any, Any], None] | None" = None,
+        after: "Callable[[Any, Any], None] | None" = None,
     ) -> None:
         self.name, self.type, self.default, self.help = name, type, default, help
         self.wanted, self.before, self.after = wanted, before, after
 
 
-def _becomes_max_length(config: Any, value: int) -> None:
+def _becomes_max_length(config: "Any", value: int) -> None:
     if value > 0:
         config.max_length = value
 
 
-def _fits_generation_batch(config: Any, value: int) -> None:
+def _fits_generation_batch(config: "Any", value: int) -> None:
     size = getattr(config, "generation_batch_size", None)
     if size is not None and size < value:
         raise ValueError(

@@ -1,7 +1,5 @@
 """What differs while the real Unsloth is loaded: its generated classes own their names, and it may come first."""
 
-from __future__ import annotations
-
 import sys
 
 from . import _bootstrap, finder, identity, report, targets
@@ -32,7 +30,7 @@ def is_generated_class(cls: type) -> bool:
     return False
 
 
-def adopt(module: ModuleType) -> None:
+def adopt(module: "ModuleType") -> None:
     """Let the config class of a generated module take the name of the TRL class that it stands in for.
 
     Unsloth does so itself from August 2026 on; before, its configs pickle as `UnslothSFTTrainer.UnslothSFTConfig`,
@@ -63,8 +61,8 @@ class UnslothFirstFinder:
     """`UNSLOTH_HOOK=first`: the first import of trl, transformers or peft imports unsloth before it."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+        self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         """The real spec with a loader that imports Unsloth first, or None."""
         if fullname not in COMES_AFTER or "unsloth" in sys.modules:
             return None
@@ -80,15 +78,15 @@ class _UnslothFirstLoader:
     Not in `find_spec`, where importlib holds its global lock: another thread in an import would wait for it for ever.
     """
 
-    def __init__(self, real: Any) -> None:
+    def __init__(self, real: "Any") -> None:
         self._real = real
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> "Any":
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._real, name)
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+    def create_module(self, spec: "ModuleSpec") -> "ModuleType | None":
         _import_unsloth()
         module = sys.modules.get(spec.name)
         if module is None:
@@ -98,7 +96,7 @@ class _UnslothFirstLoader:
         self._spec = module.__spec__
         return module
 
-    def exec_module(self, module: ModuleType) -> None:
+    def exec_module(self, module: "ModuleType") -> None:
         module.__spec__ = self._spec  # importlib has put in the one that it asked us for
 
 
