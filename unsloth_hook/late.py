@@ -17,20 +17,20 @@ def swap_loaded() -> None:
         PatchError: in strict mode, when a class cannot be patched.
     """
     for name, module in list(sys.modules.items()):
-        if module and unsloth.is_generated_module(name):
+        if unsloth.is_generated_module(name) and module:
             unsloth.adopt(module)
     for module in sorted(_config_modules(), key=_depth):
+        report.late = True
         stock = targets.config_classes(module)
         patching.swap(module)
         for pristine in stock:
-            owner = vars(module).get(pristine.__name__, pristine)
+            owner = getattr(module, pristine.__name__)
             if owner is not pristine:
-                report.late = True
                 _take_over(pristine, owner)
 
 
 def _config_modules() -> "list[ModuleType]":
-    return [module for name, module in list(sys.modules.items()) if module and targets.is_config_module(name)]
+    return [module for name, module in list(sys.modules.items()) if targets.is_config_module(name) and module]
 
 
 def _depth(module: "ModuleType") -> int:
@@ -44,6 +44,7 @@ def _take_over(pristine: "Any", owner: type) -> None:
     that nothing else is lost, existing instances become the owner's, existing subclasses derive from it, and the
     class that somebody took before constructs it.
     """
+    import contextlib
     import gc
 
     for name, module in list(sys.modules.items()):
@@ -51,10 +52,12 @@ def _take_over(pristine: "Any", owner: type) -> None:
             patching.rebind(module, pristine, owner)
     for subclass in pristine.__subclasses__():
         if subclass is not owner:
-            subclass.__bases__ = tuple(owner if base is pristine else base for base in subclass.__bases__)
+            with contextlib.suppress(TypeError):  # its other bases do not allow it
+                subclass.__bases__ = tuple(owner if base is pristine else base for base in subclass.__bases__)
     for instance in gc.get_referrers(pristine):
         if type(instance) is pristine:
-            instance.__class__ = owner
+            with contextlib.suppress(TypeError):  # slots
+                instance.__class__ = owner
 
     def __new__(cls: type, *args: "Any", **kwargs: "Any") -> "Any":
         return super(pristine, cls).__new__(owner if cls is pristine else cls)

@@ -158,9 +158,11 @@ def _bind(module: "ModuleType", pristine: type, owner: type) -> None:
     key = (pristine.__module__, pristine.__qualname__)
     before = identity.owners.get(key)
     identity.owners[key] = (pristine, owner)
-    if before is not None:  # the module was reloaded
-        for old, new in zip(before, (pristine, owner), strict=True):
+    for old, new in zip(before or (), (pristine, owner)):  # noqa: B905 (before is there only after a reload)
+        try:
             identity.register_displaced(old, new)
+        except TypeError:  # TRL was imported anew, bases and all: the old instances pickle no more, as with stock TRL
+            pass
 
 
 def rebind(module: "ModuleType", pristine: type, owner: type) -> None:
