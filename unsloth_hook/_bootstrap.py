@@ -6,10 +6,13 @@ import sys
 ON = ("1", "true", "yes", "on", "first")
 OFF = ("0", "false", "no", "off")
 
+asked: "list[str]" = []  # the routes that start-up code has come by
+
 
 def start(route: str = "env") -> None:
     """Switch the hook on if UNSLOTH_HOOK lets this route do so. Never raises."""
     try:
+        asked.append(route)
         if wanted(route):
             from .activation import activate
 
