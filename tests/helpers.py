@@ -27,7 +27,8 @@ QUIET = {
 def site_packages(python: str | os.PathLike[str]) -> Path:
     """Return the site-packages folder of a virtual environment, given its ``python``."""
     prefix = Path(python).parent.parent
-    return Path(sysconfig.get_path("purelib", "venv", {"base": str(prefix), "installed_base": str(prefix)}))
+    scheme = "nt" if os.name == "nt" else "posix_prefix"
+    return Path(sysconfig.get_path("purelib", scheme, {"base": str(prefix), "installed_base": str(prefix)}))
 
 
 def make_venv(folder: Path, *paths: str | os.PathLike[str]) -> Path:
