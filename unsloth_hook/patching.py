@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from types import FunctionType, ModuleType
     from typing import Any
 
+_added: "set[Any]" = set()  # the extra dataclass fields; a mark in their metadata would end up in argparse
 strict = False  # set by install(strict=True); UNSLOTH_HOOK_STRICT=1 counts besides
 
 # What a class statement leaves in a class beside its body; the last two, from Python 3.13, are where `inspect` looks.
@@ -49,15 +50,11 @@ def _own(pristine: type, name: str) -> type:
     present = getattr(pristine, "__dataclass_fields__", {})
     missing = [field for field in targets.FIELDS if field.name not in present and field.wanted(present)]
     owner = _build(pristine, missing) if missing else pristine
-    extras = [field.name for field in targets.FIELDS if field in missing or _is_ours(present.get(field.name))]
+    extras = [field.name for field in targets.FIELDS if field in missing or present.get(field.name) in _added]
     _show_signatures(owner, extras)
     identity.patched.add(owner)
     report.classes[name] = {"state": "patched" if missing else "inherited", "fields": extras}
     return owner
-
-
-def _is_ours(field: "Any") -> bool:
-    return field is not None and "unsloth_hook" in field.metadata
 
 
 def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
@@ -73,8 +70,9 @@ def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
         of_value = getattr(builtins, field.type, None) or getattr(typing, field.type)
         namespace["__annotations__"][field.name] = typing.Optional[of_value]  # noqa: UP045 (Any | None: not in 3.10)
         # Keyword only, so that what inherits from this class keeps TRL's positions.
-        metadata = {"help": field.help, "unsloth_hook": True}
-        namespace[field.name] = dataclasses.field(default=field.default, kw_only=True, metadata=metadata)
+        added = dataclasses.field(default=field.default, kw_only=True, metadata={"help": field.help})
+        namespace[field.name] = added
+        _added.add(added)
     namespace["__post_init__"] = _PostInit(fields)
     patched = type(pristine)(pristine.__name__, (pristine,), namespace)
     # Only what dataclasses wrote is written anew, for the new fields; what TRL wrote by hand is inherited.
