@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from unsloth_hook import checkpoint_commands
+from unsloth_hook import checkpoint_commands, doctor_command, launch_commands
 
 app = typer.Typer(
     name="unsloth-hook",
@@ -20,5 +20,5 @@ def main() -> None:
     """A callback keeps the sub-command's name even while there is only one."""
 
 
-for commands in (checkpoint_commands,):
+for commands in (checkpoint_commands, launch_commands, doctor_command):
     commands.register(app)
