@@ -1,9 +1,21 @@
 """Answers for ``UnslothSFTTrainer`` and its kin, the modules that Unsloth's pickles name, where no real one is found.
 
-Installed last on ``sys.meta_path``, so that a real file always wins. Imported at interpreter start: only ``sys``.
+Installed last on ``sys.meta_path``, so that a real file always wins. Imported at interpreter start, so it imports
+only ``sys``.
 """
 
+from __future__ import annotations
+
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+else:
+    Loader = object
 
 PACKAGE, PREFIX = "unsloth_compiled_cache", "unsloth_cache_"
 _SPELLINGS = (PACKAGE + ".", PREFIX, "")
@@ -22,47 +34,42 @@ def stem_of(name: str) -> str:
 class AliasFinder:
     """The reverse alias finder: append one to ``sys.meta_path``."""
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """A spec for a stray name whose class the installed TRL has; None for all others.
 
         Raises:
             ModuleNotFoundError: in an import statement only, for a config that other releases of TRL had: the ordinary
                 error, with its history.
         """
-        stem = stem_of(name)
+        stem = stem_of(fullname)
         # Unsloth tells a written cache from a missing one by whether this import succeeds.
-        if not stem and name != PACKAGE or "unsloth_zoo" in sys.modules:
+        if not stem and fullname != PACKAGE or "unsloth_zoo" in sys.modules:
             return None
-        from importlib.machinery import ModuleSpec as spec
+        from importlib.machinery import ModuleSpec
 
         from unsloth_hook import locate
 
         if not stem:
-            return spec(name, _Loader(), is_package=True) if locate.exists("trl") else None
+            return ModuleSpec(fullname, _Loader(), is_package=True) if locate.exists("trl") else None
         if locate.in_trl(stem) or locate.in_trl(stem, "Trainer"):
-            return spec(name, _Loader(), origin="alias of TRL's own classes (unsloth_hook)")
+            return ModuleSpec(fullname, _Loader(), origin="alias of TRL's own classes (unsloth_hook)")
         # importlib's frames: _find_spec, then the import itself. A probe (importlib.util.find_spec) gets its None.
         if sys._getframe(2).f_code.co_name == "_find_and_load_unlocked" and (text := _history(f"{stem}Config")):
-            raise ModuleNotFoundError(f"No module named {name!r}: {text}", name=name)
+            raise ModuleNotFoundError(f"No module named {fullname!r}: {text}", name=fullname)
         return None
-
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from importlib.abc import Loader
-else:
-    Loader = object
 
 
 class _Loader(Loader):
     """Makes a module without content; what it is asked for is looked up in TRL."""
 
-    def create_module(self, spec: object) -> None:
+    def create_module(self, spec: ModuleSpec) -> None:
         """None: the import system's own module will do."""
 
-    def exec_module(self, module: object) -> None:
+    def exec_module(self, module: ModuleType) -> None:
         """Give the module its ``__getattr__`` and ``__dir__`` (PEP 562)."""
-        name = module.__name__  # type: ignore[attr-defined]
+        name = module.__name__
         stem = stem_of(name)
         names = (f"Unsloth{stem}Config", f"Unsloth{stem}Trainer", f"{stem}Config", f"{stem}Trainer") if stem else ()
 

@@ -77,7 +77,7 @@ def refuse(path: str, container: containers.Container, ignoring: frozenset[Globa
     if bad:
         raise checkpoint.UnsafeCheckpointError(
             f"{path}: not opened. It names what no training arguments need: {'; '.join(bad[:5])}. Nothing of it was "
-            f"imported or run. If you trust whoever wrote it, torch.load(path, weights_only=False) opens it, and runs it."
+            f"imported or run. If you trust its author, torch.load(path, weights_only=False) opens it, and runs it."
         )
 
 

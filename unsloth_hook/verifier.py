@@ -96,6 +96,7 @@ class Verifier:
             env=environment,
             text=True,
             encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is for the program, which then ends this child itself
         )
         return self._child
 
