@@ -12,7 +12,8 @@ asked: "list[str]" = []  # the routes that start-up code has come by
 def start(route: str = "env") -> None:
     """Switch the hook on if UNSLOTH_HOOK lets this route do so. Never raises."""
     try:
-        asked.append(route)
+        if route not in asked:  # a virtual environment runs each .pth line twice
+            asked.append(route)
         if wanted(route):
             from .activation import activate
 

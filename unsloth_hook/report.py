@@ -1,8 +1,9 @@
 """What happened and why: filled in by the others, read by `status()` and by `unsloth-hook doctor`."""
 
+import os
 import sys
 
-from . import _bootstrap
+from . import _bootstrap, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ def status() -> "dict[str, Any]":
         A dict of plain values, ready for JSON: `active` (bool), `route` (`env`, `sitecustomize`, `install`, … or None),
         `late` (bool: TRL's configs had been imported before; references taken by then are not rebound), and `classes`,
         by full name: `state` (`patched`; `inherited`: has the fields from its base; `unsloth`: Unsloth's class owns the
-        name; `left`: as TRL wrote it), `fields` (the extra ones) or, if left, the `reason`.
+        name; `left`: as TRL wrote it), `fields` (the extra ones) or, if left, the `reason`. Besides: `variable`
+        (UNSLOTH_HOOK as it is now), `asked` (the routes that start-up code came by), `meta_path` (the finders in order)
+        and `bypassed` (the config modules that were loaded past the hook, by name, each with its loader).
     """
     from . import unsloth
 
@@ -35,4 +38,22 @@ def status() -> "dict[str, Any]":
         "route": route if active else None,
         "late": late,
         "classes": {name: dict(entry) for name, entry in classes.items()},
+        "variable": os.environ.get("UNSLOTH_HOOK"),
+        "asked": list(_bootstrap.asked),
+        "meta_path": [_name_of(finder) for finder in sys.meta_path],
+        "bypassed": _bypassed() if active else {},
     }
+
+
+def _bypassed() -> "dict[str, str]":
+    modules = [(name, module) for name, module in list(sys.modules.items()) if targets.is_config_module(name)]
+    return {
+        name: _name_of(getattr(module, "__loader__", None))
+        for name, module in modules
+        if module and any(f"{name}.{cls.__qualname__}" not in classes for cls in targets.config_classes(module))
+    }
+
+
+def _name_of(thing: object) -> str:
+    cls = thing if isinstance(thing, type) else type(thing)
+    return f"{cls.__module__}.{cls.__qualname__}"
