@@ -135,6 +135,15 @@ def pth_missing(facts: Facts) -> Iterator[Finding]:
         yield Finding("pth-failed", PROBLEM, what, _pip(facts, f"install --force-reinstall --no-deps {HOOK}"))
 
 
+def finder_removed(facts: Facts) -> Iterator[Finding]:
+    asked = [route for route in facts.python["hook"]["asked"] if _on(facts) or (not facts.value and route != "env")]
+    if asked and not facts.active and not facts.stderr and not facts.python["hook"]["error"]:
+        what = (
+            f"The hook was switched on (route {asked[0]}), and start-up code took its finder off sys.meta_path again."
+        )
+        yield Finding("finder-removed", PROBLEM, what, "look for that in the other .pth files and sitecustomize.py")
+
+
 def start_up_message(facts: Facts) -> Iterator[Finding]:
     lines = [line for line in facts.stderr.splitlines() if "is none of" not in line]
     ours = [line for line in lines if line.startswith("unsloth_hook:") or ("Error" in line and "unsloth_hook" in line)]
@@ -228,9 +237,9 @@ def trl_missing(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "trl-missing", PROBLEM, "This Python has no TRL, so there is nothing to patch.", _pip(facts, "install trl")
         )
-    elif installed and trl["origin"]:
-        homes = [*installed.places, *([installed.editable] if installed.editable else [])]
-        if not any(os.path.realpath(trl["origin"]).startswith(os.path.realpath(home)) for home in homes):
+    elif trl["origin"] and installed and not installed.editable:
+        installed_at = [os.path.join(place, "trl", "__init__.py") for place in installed.places]
+        if not any(os.path.realpath(trl["origin"]) == os.path.realpath(path) for path in installed_at):
             what = f"`import trl` finds {trl['origin']}, not the TRL {installed.version} that is installed."
             yield Finding("trl-shadowed", PROBLEM, what, "rename that folder or file, or start Python elsewhere")
 
@@ -316,6 +325,7 @@ CHECKS: Iterable[Callable[[Facts], Iterator[Finding]]] = (
     options,
     pth_missing,
     sitecustomize,
+    finder_removed,
     start_up_message,
     two_copies,
     bypassed,

@@ -181,7 +181,7 @@ def _unique(paths: Iterator[str]) -> list[str]:
 def _installed(name: str, path: list[str]) -> Iterator[Installed]:
     found = list(importlib_metadata.distributions(name=name, path=path))
     if found:
-        places = tuple(_unique(str(each.locate_file("")) for each in found))
+        places = tuple(dict.fromkeys(str(each.locate_file("")) for each in found))
         yield Installed(name, found[0].version or "", places, _editable_folder(found[0]))
 
 

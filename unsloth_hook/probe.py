@@ -3,10 +3,15 @@
 Nobody imports this file: `environment` hands its text to the interpreter in question, which may not have the package.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import Any
+
+META_PATH = list(sys.meta_path)  # before any import: a finder may change the order when it is asked
+if sys.path[:1] == [""]:
+    del sys.path[0]  # a json.py of the working directory is not ours to run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MARK = "\x1e"  # before and after the answer, since start-up code may print too
 
@@ -16,7 +21,7 @@ def name_of(thing: object) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def hook() -> dict[str, Any]:
+def hook() -> "dict[str, Any]":
     """Can the package be imported here, from where, and what does it say of itself?"""
     bootstrap = sys.modules.get("unsloth_hook._bootstrap")
     found: dict[str, Any] = {
@@ -39,7 +44,7 @@ def hook() -> dict[str, Any]:
     return found
 
 
-def spec_of(name: str, path: list[str] | None = None) -> tuple[str | None, Any]:
+def spec_of(name: str, path: "list[str] | None" = None) -> "tuple[str | None, Any]":
     """What an import would find, and the finder that answers; nothing is imported."""
     for finder in sys.meta_path:
         find_spec: Any = getattr(finder, "find_spec", None)
@@ -49,7 +54,7 @@ def spec_of(name: str, path: list[str] | None = None) -> tuple[str | None, Any]:
     return None, None
 
 
-def trl() -> dict[str, Any]:
+def trl() -> "dict[str, Any]":
     """Walk to a config module as an import of TRL would, and note whether the hook's finder is asked on the way."""
     asked: list[str] = []
     for finder in sys.meta_path:
@@ -69,10 +74,10 @@ def trl() -> dict[str, Any]:
     return found
 
 
-def listen(cls: Any, asked: list[str]) -> None:
+def listen(cls: "Any", asked: "list[str]") -> None:
     find_spec = cls.find_spec
 
-    def find_spec_and_note(self: Any, fullname: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec_and_note(self: "Any", fullname: str, path: "Any" = None, target: "Any" = None) -> "Any":
         asked.append(fullname)
         return find_spec(self, fullname, path, target)
 
@@ -80,11 +85,7 @@ def listen(cls: Any, asked: list[str]) -> None:
 
 
 def report() -> str:
-    meta_path = [name_of(finder) for finder in sys.meta_path]
     sitecustomize = sys.modules.get("sitecustomize")
-    loaded = sorted(name for name in ("torch", "transformers", "trl", "unsloth") if name in sys.modules)
-    if sys.path[:1] == [""]:
-        del sys.path[0]  # a json.py or site.py of the working directory is not ours to run
     import json
     import os
     import site
@@ -115,8 +116,7 @@ def report() -> str:
             "cwd": os.getcwd(),
             "path": path,
             "site_folders": site_folders,
-            "meta_path": meta_path,
-            "loaded": loaded,
+            "meta_path": [name_of(finder) for finder in META_PATH],
             "sitecustomize": getattr(sitecustomize, "__file__", None),
             "hook": hook(),
             "trl": trl(),
