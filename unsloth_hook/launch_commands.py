@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command(name="run", context_settings=untouched, no_args_is_help=True)(run)
     app.command(name="enable")(enable)
     app.command(name="disable")(disable)
+    app.command(name="verify")(verify)
 
 
 def run(
@@ -103,6 +105,54 @@ def disable() -> None:
     for path in removed:
         typer.echo(f"removed {path}")
     typer.echo("disabled" if removed else f"not enabled: no {enabling.NAME} in this environment")
+
+
+def verify(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of a table.")] = False,
+) -> None:
+    """Prove that every config of the installed TRL opens where there is no hook.
+
+    Imports each of them under the hook, saves one with its extra fields set, and
+    opens the file in a Python in which the hook is blocked.
+
+    Exit code: 0 all open, 1 one does not (or UNSLOTH_HOOK=0 keeps the hook off),
+    2 there is no TRL.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from unsloth_hook import verifying
+
+    results: list[dict[str, Any]] = []
+    try:
+        modules = verifying.config_modules()
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task("verifying", total=len(modules))
+            for found in verifying.verify(modules):
+                results += found
+                progress.advance(task)
+    except verifying.CannotVerify as error:
+        _say(str(error))
+        raise typer.Exit(error.exit_code) from error
+    if as_json:
+        typer.echo(json.dumps(results, indent=2))
+    else:
+        _show(results)
+    raise typer.Exit(int(any(found["result"] == verifying.FAILED for found in results)))
+
+
+def _show(results: list[dict[str, Any]]) -> None:
+    rows = [("result", "config", "of", "extras")]
+    for found in results:
+        module, _, last = found["config"].rpartition(".")
+        rows.append((found["result"], last, module.rpartition(".")[0], str(len(found["fields"]))))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, reason in zip(rows, ["", *(found["reason"] for found in results)], strict=True):
+        typer.echo("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        if reason:
+            typer.echo(f"  {reason}")
+    counts = {word: sum(found["result"] == word for found in results) for word in ("ok", "as stock", "failed")}
+    typer.echo(f"{len(results)} configs: " + ", ".join(f"{count} {word}" for word, count in counts.items() if count))
 
 
 def _say(message: str) -> None:
