@@ -1,4 +1,4 @@
-"""convert: files that a stock Python opens, under TRL's names, written whole or not at all, with nothing lost in silence."""
+"""convert: files that a stock Python opens, under TRL's names, written whole or not at all, nothing lost in silence."""
 
 import json
 import os
@@ -140,8 +140,8 @@ def test_an_unsafe_file_is_refused(tmp_path: Path, verifier: Verifier) -> None:
 class Refuses(Verifier):
     """A child that cannot open the result, as with a TRL that is broken: a stand-in, as a whole TRL is not."""
 
-    def open(self, content: bytes) -> dict[str, Any]:
-        return super().open(content[:100])
+    def open(self, content: bytes, bare: bool = False) -> dict[str, Any]:
+        return super().open(content[:100], bare)
 
 
 def test_nothing_is_replaced_unless_a_stock_python_opened_it(tmp_path: Path) -> None:
@@ -345,8 +345,8 @@ def test_a_younger_default_factory_field_is_filled_in(tmp_path: Path) -> None:
     """Verified by a stand-in that says what a child with a younger TRL would say."""
 
     class Younger(Verifier):
-        def open(self, content: bytes) -> dict[str, Any]:
-            found = super().open(content)
+        def open(self, content: bytes, bare: bool = False) -> dict[str, Any]:
+            found = super().open(content, bare)
             return {**found, "lacks": {} if "young" in found["fields"] else {"young": []}}
 
     with Younger() as verifier:

@@ -77,7 +77,8 @@ def test_nothing_heavy_is_imported() -> None:
     before = set(sys.modules)
     for name in {[str(files.SFT), str(files.DPO)]!r}:
         inspect_checkpoint(name)
-    heavy = {{name.partition(".")[0] for name in sys.modules}} & {{"torch", "transformers", "trl", "accelerate", "numpy"}}
+    roots = {{name.partition(".")[0] for name in sys.modules}}
+    heavy = roots & {{"torch", "transformers", "trl", "accelerate", "numpy"}}
     assert not heavy, heavy
     """
     run_child(script)
@@ -274,7 +275,8 @@ def test_without_trl_names_are_judged_by_the_table() -> None:
     import sys
     from unsloth_hook import locate
     real = locate._spec
-    locate._spec = lambda module: None if module.partition(".")[0] in ("trl", "transformers", "accelerate") else real(module)
+    gone = ("trl", "transformers", "accelerate")
+    locate._spec = lambda module: None if module.partition(".")[0] in gone else real(module)
     from unsloth_hook.checkpoint import inspect_checkpoint
     assert inspect_checkpoint({str(files.SFT_PORTABLE)!r}).verdict == "portable"
     assert inspect_checkpoint({str(files.SFT)!r}).verdict == "not portable"

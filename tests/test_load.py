@@ -90,7 +90,7 @@ def test_only_a_class_that_is_gone_warns_and_names_both(name: str, loaded: dict[
 
 
 def test_removed_classes_go_to_what_they_extended(loaded: dict[str, Any]) -> None:
-    """Where the installed TRL has what the class extended in its day (TRL 1.16 has OnlineDPOConfig and no NashMDConfig)."""
+    """Where the installed TRL has what the class extended in its day (TRL 1.16: OnlineDPOConfig, no NashMDConfig)."""
 
     def becomes(name: str) -> str:
         return str(loaded[str(files.DATA / name)]["class"]).rpartition(".")[2]
@@ -162,8 +162,8 @@ def test_what_is_made_of_odd_files(tmp_path: Path) -> None:
     defaults = {{field.name: field for field in dataclasses.fields(config)}}
     assert config.learning_rate == defaults["learning_rate"].default
     for name, field in defaults.items():
-        if name not in ("eval_strategy",) and field.default_factory is not dataclasses.MISSING and name not in {sorted(lacking.state)!r}:
-            assert getattr(config, name) == field.default_factory(), name
+        if name not in ("eval_strategy",) and field.default_factory is not dataclasses.MISSING and name not in
+            {sorted(lacking.state)!r}: assert getattr(config, name) == field.default_factory(), name
     assert config.eval_strategy == "steps" and config.evaluation_strategy == "steps"
     repr(config), config.to_dict()
     assert load_training_args({wide_path!r}).max_length == 4096
@@ -171,7 +171,8 @@ def test_what_is_made_of_odd_files(tmp_path: Path) -> None:
     # Two objects of one file share no default.
     other = load_training_args({lacking_path!r})
     factories = [name for name, field in defaults.items() if field.default_factory is not dataclasses.MISSING]
-    assert all(getattr(config, name) is not getattr(other, name) for name in factories if getattr(config, name) in ([], {{}}))
+    assert all(getattr(config, name) is not getattr(other, name) for name in factories if getattr(config, name) in
+    ([], {{}}))
     """
     run_child(script)
 

@@ -134,7 +134,7 @@ def _mode(source: str) -> int | None:
 def _verified(root: Built, protocol: int, stream: Any, container: containers.Container, verifier: Verifier) -> bytes:
     for last_try in (False, True):
         content = containers.replace_pickle(stream, container, pickles.write(root, max(protocol, 2)))
-        found = verifier.open(content)
+        found = verifier.open(content, bare=container.format == "pickle")
         if found["class"] != str(root.func) or not set(root.state or {}) <= set(found["fields"]):
             raise VerifierError(f"it opens as {found['class']} with {len(found['fields'])} fields")
         if last_try or not found["lacks"]:

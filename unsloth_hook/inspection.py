@@ -82,8 +82,8 @@ def inspect_checkpoint(path: str | os.PathLike[str]) -> Inspection:
         container = checkpoint.read_container(path)
     except pickles.PickleError as error:
         reports = tuple(_report(name, error.partial) for name in error.partial.globals)
-        if error.partial.alarms or any(report.verdict == verdicts.UNSAFE for report in reports):
-            notes = (*error.partial.alarms, str(error))
+        if bad := _pickle_problems(error.partial):
+            notes = (*_without_names(bad, reports), str(error))
             return Inspection(path, "broken", UNSAFE, globals=reports, notes=notes)
         raise checkpoint.CheckpointError(
             f"{path}: {error}; the file is no training_args.bin, or only part of one"
@@ -93,15 +93,13 @@ def inspect_checkpoint(path: str | os.PathLike[str]) -> Inspection:
 
 def problems(container: containers.Container) -> list[str]:
     """Why this file must not be opened, one sentence each; empty if it may."""
-    found = []
-    for pickle in container.pickles:
-        found += pickle.alarms
-        for name in pickle.globals:
-            verdict = verdicts.classify(name)
-            if verdict.verdict == verdicts.UNSAFE:
-                found.append(f"{name}: {verdict.note}")
-        found += verdicts.misuses(pickle)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(problem for pickle in container.pickles for problem in _pickle_problems(pickle)))
+
+
+def _pickle_problems(pickle: pickles.Pickle) -> list[str]:
+    judged = [(name, verdicts.classify(name)) for name in pickle.globals]
+    unsafe = [f"{name}: {verdict.note}" for name, verdict in judged if verdict.verdict == verdicts.UNSAFE]
+    return [*pickle.alarms, *unsafe, *verdicts.misuses(pickle)]
 
 
 def _describe(path: str, container: containers.Container) -> Inspection:

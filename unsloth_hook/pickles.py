@@ -94,6 +94,10 @@ def read(data: bytes, start: int = 0) -> Pickle:
         walker.walk(stream)
     except (IndexError, KeyError, TypeError, AttributeError) as error:
         raise PickleError(f"malformed pickle ({type(error).__name__}: {error})", walker.out) from None
+    except UnicodeDecodeError as error:
+        if error.encoding == "ascii":
+            walker.alarm("a name that is not ASCII")  # pickletools does not read those; the unpickler would
+        raise PickleError(f"malformed pickle ({error})", walker.out) from None
     except (ValueError, OverflowError, MemoryError) as error:  # genops' own complaints are ValueErrors
         raise PickleError(f"malformed or truncated pickle ({error})", walker.out) from None
     walker.out.end = stream.tell()

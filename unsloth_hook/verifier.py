@@ -23,9 +23,13 @@ importlib.util.find_spec = lambda name, *more: None if name.lower().startswith("
 sys.meta_path.insert(0, Blocked())
 answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
 warnings.simplefilter("ignore")
-def look(path):
-    import dataclasses, torch
-    config = torch.load(path, weights_only=False)
+def look(path, bare):
+    import dataclasses, pickle, torch
+    if bare:
+        with open(path, "rb") as stream:
+            config = pickle.load(stream)
+    else:
+        config = torch.load(path, weights_only=False)
     cls = type(config)
     lacks = {}
     for field in dataclasses.fields(cls):
@@ -35,7 +39,7 @@ def look(path):
     return {"class": cls.__module__ + "." + cls.__qualname__, "fields": sorted(vars(config)), "lacks": lacks}
 for line in sys.stdin:
     try:
-        answer = look(json.loads(line))
+        answer = look(*json.loads(line))
     except BaseException as error:
         answer = {"error": "%s: %s" % (type(error).__name__, error)}
     answers.write(json.dumps(answer) + "\n")
@@ -54,11 +58,12 @@ class Verifier:
         self._child: subprocess.Popen[str] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def open(self, content: bytes) -> dict[str, Any]:
+    def open(self, content: bytes, bare: bool = False) -> dict[str, Any]:
         """Open a file's bytes with plain ``torch.load`` in the child.
 
         Args:
             content: the file.
+            bare: it is a pickle and nothing around it, which ``pickle.load`` opens and torch does not.
 
         Returns:
             ``class`` (dotted), ``fields`` (names), ``lacks`` (field to default, for declared fields without a value).
@@ -72,7 +77,7 @@ class Verifier:
         with open(staged, "wb") as stream:
             stream.write(content)
         try:
-            child.stdin.write(json.dumps(staged) + "\n")
+            child.stdin.write(json.dumps([staged, bare]) + "\n")
             child.stdin.flush()
             answer = json.loads(child.stdout.readline() or "{}")
         except (OSError, ValueError):
