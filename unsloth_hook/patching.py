@@ -1,8 +1,9 @@
 """Builds the patched class and binds it to its name."""
 
 import os
+import time
 
-from . import _bootstrap, identity, report, targets, unsloth
+from . import _bootstrap, identity, log, report, targets, unsloth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def swap(module: "ModuleType") -> None:
             unsloth.note_owner(pristine)
             continue
         name = f"{pristine.__module__}.{pristine.__qualname__}"
+        started = time.perf_counter()
         try:
             owner = _own(pristine, name)
             _bind(module, pristine, owner)
@@ -44,6 +46,8 @@ def swap(module: "ModuleType") -> None:
             if strict or os.environ.get("UNSLOTH_HOOK_STRICT", "") == "1":
                 raise PatchError(f"{name} cannot be patched: {type(error).__name__}: {error}") from error
             _bootstrap.say(f"{name} stays as TRL wrote it: {type(error).__name__}: {error}")
+        else:
+            log.swapped(name, report.classes[name], time.perf_counter() - started)
 
 
 def _own(pristine: type, name: str) -> type:
