@@ -6,6 +6,8 @@ _HOMES = {
     "status": "report",
     "is_patched": "identity",
     "register_displaced": "identity",
+    "load_ipython_extension": "ipython",
+    "unload_ipython_extension": "ipython",
     "PatchError": "patching",
 }
 __all__ = list(_HOMES)
