@@ -92,7 +92,7 @@ def describe_routes(cls):
     }
 
 
-def describe_class(cls, written):
+def describe(cls, written):
     mro = cls.__mro__
     return {
         "mro": [full_name(base) for base in mro],
@@ -355,9 +355,8 @@ def bystanders():
     return {full_name(cls): describe_bystander(cls) for cls in classes}
 
 
-def describe(cls, written):
+def describe_use(cls):
     return {
-        **describe_class(cls, written),
         "instance": attempt(describe_instance, cls),
         "behaviour": attempt(describe_calls, cls),
         "parsers": attempt(describe_parsers, cls),

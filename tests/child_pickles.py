@@ -6,9 +6,11 @@ import io
 import os
 import pickle
 import types
+from multiprocessing.reduction import ForkingPickler
+
+from child_configs import attempt, full_name, keywords
 
 import __main__
-from child_configs import attempt, full_name, keywords
 
 HEIRS = """
 class Heir(Base):
@@ -69,6 +71,7 @@ def forms(config):
     return {
         **{f"protocol-{number}": pickle.dumps(config, number) for number in range(6)},
         "python-pickler": python_dumps(config),
+        "multiprocessing": bytes(ForkingPickler.dumps(config)),
         "dill": dill.dumps(config),
         "cloudpickle": cloudpickle.dumps(config),
         "torch-zip": torch_save(),
@@ -144,9 +147,10 @@ def describe(cls, folder):
     for form in ("torch-zip", "torch-legacy"):
         result[form] = safe_load(os.path.join(folder, f"{cls.__name__}.{form}"), result["globals"][form])
     result["heirs"] = heirs(cls, folder)
+    result["class"] = [load(pickle.dumps(cls))[0], pickle.loads(pickle.dumps(cls)) is cls]
     result["reduced"] = [full_name(part) for part in config.__reduce_ex__(2)[1]]
     # As another release of TRL would have written it: a field of today is missing, one of then is there.
-    del vars(config)["learning_rate"]
+    del vars(config)["learning_rate"], vars(config)["unsloth_num_chunks"]
     config.field_of_old = 3
     write(folder, cls, "other-release", pickle.dumps(config))
     return result

@@ -3,7 +3,7 @@
 import functools
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import helpers
 
 TESTS = Path(__file__).parent
+TEMPORARY = tempfile.TemporaryDirectory(prefix="pickles-")  # removed when the tests end
 
 # Contract 2, written out anew: name -> types, default.
 EXTRAS = {
@@ -55,53 +56,87 @@ warnings.simplefilter("ignore")
 import child_classes, child_pickles
 
 configs = child_configs.public_configs()
+# All classes before any instance: HfArgumentParser writes other types into the Field objects that it parses for.
+classes = {name: child_classes.describe(cls, written) for name, cls in configs.items()}
+for name, cls in configs.items():
+    classes[name].update(child_classes.describe_use(cls))
 print(json.dumps({
-    "classes": {name: child_classes.describe(cls, written) for name, cls in configs.items()},
+    "classes": classes,
     "pickles": {name: child_pickles.describe(cls, sys.argv[1]) for name, cls in configs.items()},
     "bystanders": child_classes.bystanders(),
 }, default=str))
 """
 
 
-def both(script: str, *, folders: Mapping[str, Path] | None = None, **options: Any) -> dict[str, Any]:
-    """Run a script that prints JSON in two processes at once, one with the hook (by the variable) and one without.
+def run(script: str, hook: str | None, *args: str) -> Any:
+    """Run a script that prints JSON last, and return that.
 
     Args:
         script: Python source; it may import the `child_*.py` files that lie beside this one.
-        folders: `stock` and `hooked`, each given to its process as the first argument.
-        options: as for `helpers.run_child`.
+        hook: the value of `UNSLOTH_HOOK`, None to leave it unset.
+        args: the script's arguments.
+    """
+    env = {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(TESTS),
+        "TRL_EXPERIMENTAL_SILENCE": "1",
+        "UNSLOTH_HOOK": hook,
+    }
+    return json.loads(helpers.run_child(script, env=env, args=args).stdout.splitlines()[-1])
+
+
+def run_at_once(script: str, hooks: Mapping[str, str | None], folders: Mapping[str, Path] | None = None) -> Any:
+    """Run a script in several processes, two at a time.
+
+    Args:
+        script: as for `run`.
+        hooks: the value of `UNSLOTH_HOOK` for each process, by a name for it.
+        folders: a first argument for each process, by the same names.
 
     Returns:
-        What they printed: `{"stock": ..., "hooked": ...}`.
+        What they printed, by the same names.
     """
-    helpers.hooked_python()  # made once, before the threads ask for it
-
-    def run(which: str) -> Any:
-        env = {"UNSLOTH_HOOK": "1" if which == "hooked" else "0", "TRL_EXPERIMENTAL_SILENCE": "1"}
-        env.update(PYTHONPATH=str(TESTS), PYTHONDONTWRITEBYTECODE="1", **options.get("env", {}))
-        args = [str(folders[which])] if folders else []
-        done = helpers.run_child(script, **{**options, "env": env, "args": args})
-        return json.loads(done.stdout.splitlines()[-1])
-
+    helpers.hooked_python()  # made once, before two threads ask for it
     with ThreadPoolExecutor(2) as pool:
-        return dict(zip(("stock", "hooked"), pool.map(run, ("stock", "hooked")), strict=True))
+        pending = {
+            name: pool.submit(run, script, hook, *([str(folders[name])] if folders else []))
+            for name, hook in hooks.items()
+        }
+    return {name: future.result() for name, future in pending.items()}
 
 
-@functools.cache
+def once(function: Callable[[], Any]) -> Callable[[], Any]:
+    """Call a function once in a session and remember what it returned or raised: a broken child is not run again."""
+    outcome: list[Any] = []
+
+    @functools.wraps(function)
+    def remembered() -> Any:
+        if not outcome:
+            try:
+                outcome.append((function(), None))
+            except BaseException as error:
+                outcome.append((None, error))
+        result, error = outcome[0]
+        if error is not None:
+            raise error
+        return result
+
+    return remembered
+
+
+@once
 def folders() -> dict[str, Path]:
     """Where the two processes of `observe` leave the pickles they wrote."""
-    temporary = tempfile.TemporaryDirectory(prefix="pickles-")
-    folders.temporary = temporary  # type: ignore[attr-defined]  # removed when the tests end
-    result = {which: Path(temporary.name, which) for which in ("stock", "hooked")}
+    result = {which: Path(TEMPORARY.name, which) for which in ("stock", "hooked")}
     for folder in result.values():
         folder.mkdir()
     return result
 
 
-@functools.cache
-def observe() -> dict[str, Any]:
+@once
+def observe() -> Any:
     """Everything that the two processes saw of all public configs; runs once in a session."""
-    return both(OBSERVE, folders=folders())
+    return run_at_once(OBSERVE, {"stock": "0", "hooked": "1"}, folders())
 
 
 def extras_of(fields: Mapping[str, Any]) -> list[str]:

@@ -346,7 +346,7 @@ def test_only_what_dataclasses_wrote_is_written_anew(tmp_path: Any) -> None:
         tmp_path,
         {
             "trl/trainer/hand_config.py": text,
-            "trl/trainer/ordered_config.py": ordered,
+            "trl/trainer/ordered_config.py": stand_in.HEAD + ordered,
             "trl/trainer/bare_config.py": bare,
         },
     )
