@@ -157,10 +157,10 @@ class _Maker:
             raise checkpoint.CheckpointError(
                 f"{self.path}: {name} is {home.module}.{home.name} here, and that cannot be imported ({error})"
             ) from error
-        if isinstance(found, type) and (
-            is_dataclass(found) or issubclass(found, Enum) or home in verdicts.STATE_CLASSES
-        ):
-            return found
+        if isinstance(found, type):
+            defined = Home(found.__module__, found.__qualname__)
+            if is_dataclass(found) or issubclass(found, Enum) or defined in verdicts.STATE_CLASSES:
+                return found
         raise checkpoint.UnsafeCheckpointError(f"{self.path}: {name} is neither a config dataclass nor an enum")
 
     def member(self, enum: Any, value: Any) -> Any:
