@@ -23,6 +23,13 @@ from typing import Any
 
 import probes
 
+EXTRAS = (
+    "vllm_sampling_params",
+    "unsloth_num_chunks",
+    "unsloth_logit_chunk_multiplier",
+    "unsloth_grpo_mini_batch",
+    "max_seq_length",
+)
 made: dict[str, dict[str, Any]] = {"before": {}, "between": {}, "after": {}}  # moment -> trainer -> config
 at_once: dict[str, list[str]] = {}  # trainer -> module and name of its config when its module had been executed
 
@@ -76,7 +83,8 @@ def watch_generation() -> None:
 
 def generated() -> dict[str, Any]:
     """The modules that Unsloth generated, by trainer."""
-    names = (name for name in sys.modules if name.startswith(("Unsloth", "unsloth_cache_")) and name.endswith("Trainer"))
+    names = [name for name in sys.modules if name.removeprefix("unsloth_cache_").startswith("Unsloth")]
+    names = [name for name in names if name.endswith("Trainer")]
     return {stem_of(name): sys.modules[name] for name in sorted(names)}
 
 
@@ -107,9 +115,9 @@ def globals_of(data: bytes) -> list[str]:
     return sorted({str(argument) for opcode, argument, _ in pickletools.genops(data) if opcode.name == "GLOBAL"})
 
 
-def digest(config: Any) -> str:
-    """Of all the state that a config carries."""
-    state = sorted((name, repr(value)) for name, value in vars(config).items())
+def digest(config: Any, without: tuple[str, ...] = ()) -> str:
+    """Of all the state that a config carries, or of all but some."""
+    state = sorted((name, repr(value)) for name, value in vars(config).items() if name not in without)
     return hashlib.sha256(repr(state).encode()).hexdigest()
 
 
@@ -118,19 +126,19 @@ def write(label: str, config: Any) -> dict[str, Any]:
     import torch
 
     seen: dict[str, Any] = {"class": f"{type(config).__module__}.{type(config).__qualname__}"}
+    seen.update(digest=digest(config), values=digest(config, without=EXTRAS), extras=extras_of(config))
     try:
         duplicate = copy.deepcopy(config)
         seen["globals"] = globals_of(pickle.dumps(config, 2))
         torch.save(config, Path(sys.argv[2], f"{label}.bin"))
     except Exception as error:
         return {**seen, "error": f"{type(error).__name__}: {error}"}
-    seen.update(copied=type(duplicate) is type(config), digest=digest(config), extras=extras_of(config))
-    return seen
+    return {**seen, "copied": type(duplicate) is type(config)}
 
 
 def extras_of(config: Any) -> dict[str, str]:
-    names = ("unsloth_num_chunks", "vllm_sampling_params")
-    return {name: repr(getattr(config, name)) for name in names if hasattr(config, name)}
+    """The extra fields that the instance itself carries."""
+    return {name: repr(value) for name, value in vars(config).items() if name in EXTRAS}
 
 
 def convert() -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Child script: open pickled configs in a stock Python and write down what comes out.
 
-    python child_reader.py RESULT FILE...
+python child_reader.py RESULT FILE...
 """
 
 import json

@@ -40,16 +40,20 @@ class Run:
         return json.loads((self.folder / "facts.json").read_text())  # type: ignore[no-any-return]
 
     def lines(self) -> "Counter[str]":
-        """Everything it printed, without what differs from process to process."""
+        """Everything it printed, less what differs from process to process.
+
+        The old release runs `ldconfig`, which complains if another process does so just then.
+        """
         text = f"{self.stdout}\n{self.stderr}".replace(str(self.folder), "FOLDER")
-        return Counter(re.sub(r"0x[0-9a-f]+|(?<=pid=)\d+", "N", text).splitlines())
+        text = re.sub(r"0x[0-9a-f]+", "ADDRESS", text)
+        return Counter(line for line in text.splitlines() if not line.startswith("ldconfig: "))
 
     def files(self, name: str) -> dict[str, str]:
         """A digest of each file in one of its folders, less Python's bytecode and Unsloth's lock files."""
         return {
             str(file.relative_to(self.folder / name)): hashlib.sha256(file.read_bytes()).hexdigest()
             for file in sorted((self.folder / name).rglob("*"))
-            if file.is_file() and file.suffix not in (".pyc", ".lock")
+            if file.is_file() and file.suffix != ".pyc" and ".lock" not in str(file)
         }
 
 
@@ -76,8 +80,8 @@ class Observer:
         Args:
             name: of the pair.
             script: the script's file name; its arguments are `args` and its own folder, where it writes `facts.json`.
-            options: `hook` (the value of UNSLOTH_HOOK; None: unset, for a script that calls `install()`), `env`,
-                and `prepare`, called with the child's folder before it starts.
+            options: `hook` (the value of UNSLOTH_HOOK; None: unset, for a script that calls `install()`); `env`
+                (more variables) and `prepare` (something to do before) are called with the child's folder.
 
         Returns:
             `{"stock": ..., "hooked": ...}`.
@@ -93,9 +97,16 @@ class Observer:
             self._seen[name] = {which: load(folder / which) for which in WHICH}
         return self._seen[name]
 
+    def one(self, name: str, which: str, script: str, args: Sequence[str] = (), **options: Any) -> Run:
+        """The same for one child alone."""
+        return load(self.once(name, lambda folder: run(folder, which, script, args, **options)))
+
     def order(self, name: str) -> dict[str, Run]:
         """The pair for one import order; see `child_order.py`."""
-        return self.pair(f"order-{name}", "child_order.py", [name], hook=None if name == "late" else "1")
+        if name == "late":  # without the hook, that is no other order
+            hooked = self.one("order-late", "hooked", "child_order.py", ["late"], hook=None)
+            return {"stock": self.order("unsloth")["stock"], "hooked": hooked}
+        return self.pair(f"order-{name}", "child_order.py", [name])
 
 
 def run(
@@ -105,7 +116,7 @@ def run(
     args: Sequence[str],
     *,
     hook: "str | None" = "1",
-    env: "dict[str, str | None] | None" = None,
+    env: "Callable[[Path], dict[str, str | None]]" = lambda folder: {},
     prepare: Callable[[Path], None] = lambda folder: None,
 ) -> None:
     """Run a child script and keep what it printed."""
@@ -119,7 +130,7 @@ def run(
             "UNSLOTH_COMPILE_LOCATION": str(folder / "cache"),
             "UNSLOTH_ENABLE_LOGGING": "1",
             "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-            **(env or {}),
+            **env(folder),
         },
         cwd=folder / "cwd",
         check=False,
