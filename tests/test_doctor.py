@@ -314,6 +314,9 @@ def test_option_S(place: Place, libraries: Path, own: bool) -> None:
     assert found == ["option-S"]
     assert set(place.fates("unsloth_hook.pth")) == {"not read: -S"}
     assert place.told["python"]["options"] == ["-S"]
+    if not own:
+        assert place.problems(place.python, "-S", env={}) == ["variable-unset"]
+        assert place.notes() == ["option-S"]
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["examined", "own"])
@@ -591,3 +594,31 @@ def test_every_check_is_in_the_table() -> None:
     }
     named = {check for check in checks if "Iterator" in str(getattr(check, "__annotations__", {}).get("return"))}
     assert named == set(doctor.CHECKS)
+
+
+# --- the docs
+
+
+def test_troubleshooting_lists_every_finding() -> None:
+    source = (ROOT / "unsloth_hook" / "doctor.py").read_text(encoding="utf-8")
+    names = {*re.findall(r'(?:Finding\(|OPTIONS.*?\(|: \()\s*"([a-zA-Z-]+)"', source)}
+    names |= {f"{package}-untried" for package in versions.PACKAGES}
+    assert {"variable-unset", "option-S", "bypassed", "off", "trl-untried"} <= names
+    listed = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").partition("## What doctor finds")[2]
+    rows = [row.split("|")[1] for row in listed.splitlines() if row.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`([^`]+)`", row)} == names
+
+
+def test_limits_names_what_was_tried() -> None:
+    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in text.splitlines() if row.startswith("| ")]
+    order = ("trl", "transformers", "torch", "accelerate", "unsloth")
+    assert rows[2:] == [[each.get(name, "-") for name in order] for each in versions.TRIED]
+    assert all(each["python"].startswith("3.11.") for each in versions.TRIED)
+
+
+@pytest.mark.parametrize("page", ["routes.md", "troubleshooting.md", "limits.md"])
+def test_links_of_the_docs_lead_somewhere(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)\)", text):
+        assert (ROOT / "docs" / target).exists()

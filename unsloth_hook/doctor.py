@@ -233,7 +233,7 @@ def trl_missing(facts: Facts) -> Iterator[Finding]:
     if trl["error"]:
         what = f"Looking for TRL raises {trl['error']}"
         yield Finding("trl-broken", PROBLEM, what, _pip(facts, "install --force-reinstall --no-deps trl"))
-    elif not trl["origin"] and not facts.options_switch_it_off:
+    elif not trl["origin"] and not facts.without_options["trl"]["origin"]:
         yield Finding(
             "trl-missing", PROBLEM, "This Python has no TRL, so there is nothing to patch.", _pip(facts, "install trl")
         )
