@@ -238,8 +238,7 @@ class After(Rest):
 class Others(Rest):
     def others(self):
         return [finder for finder in sys.meta_path if finder is not self]
-sys.meta_path.insert(0, {0}())
-sys.meta_path.insert(2, {0}())
+sys.meta_path.insert({place}, {kind}())
 """
 
 WRAPT = """
@@ -307,8 +306,11 @@ BESIDES = {
     "deleted": DELETED,
     "all": MODULES + ALL_CONFIGS,
     "in front": STABLE + IN_FRONT + ALL_CONFIGS + INSTRUMENTED,
-    "after": STABLE + DELEGATING.replace("{0}", "After") + ALL_CONFIGS,
-    "others": STABLE + DELEGATING.replace("{0}", "Others") + ALL_CONFIGS,
+    **{
+        f"{kind} {place}": STABLE + DELEGATING.replace("{kind}", kind).replace("{place}", place) + ALL_CONFIGS
+        for kind in ("After", "Others")
+        for place in "02"
+    },
     "wrapt": WRAPT,
     "rewriter": REWRITER,
 }
@@ -417,14 +419,17 @@ def all_patched(stock: dict[str, Any], hooked: dict[str, Any]) -> None:
     assert hooked["trl.trainer.sft_config:SFTConfig"] == MORE
 
 
-@pytest.mark.parametrize("name", ["all", "after", "zip", "editable", "bytecode"])
+@pytest.mark.parametrize("name", ["all", "After 0", "After 2", "zip", "editable", "bytecode"])
 def test_every_config_is_patched(done: dict[str, tuple[Done, Done]], name: str) -> None:
     all_patched(*both(done, name))
 
 
 @pytest.mark.xfail(reason="finding 3: endless recursion", strict=True)
-def test_every_config_is_patched_beside_a_finder_that_asks_all_others(done: dict[str, tuple[Done, Done]]) -> None:
-    all_patched(*both(done, "others"))
+@pytest.mark.parametrize("place", "02")
+def test_every_config_is_patched_beside_a_finder_that_asks_all_others(
+    done: dict[str, tuple[Done, Done]], place: str
+) -> None:
+    all_patched(*both(done, f"Others {place}"))
 
 
 @pytest.mark.parametrize(
