@@ -481,6 +481,10 @@ def test_stray_checkpoint(place: Place) -> None:
     assert place.problems() == ["stray-checkpoint"]
     assert "UnslothSFTTrainer" in place.finding("stray-checkpoint")["what"]
     assert place.finding("stray-checkpoint")["remedy"].startswith("unsloth-hook convert ")
+    shutil.copytree(run, run.with_name("checkpoint-2"))
+    assert place.problems() == ["stray-checkpoint"]
+    assert "1 more" in place.finding("stray-checkpoint")["what"]
+    assert place.finding("stray-checkpoint")["remedy"] == "unsloth-hook convert --in-place ."
 
 
 def test_unsafe_checkpoint(place: Place) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from unsloth_hook import _bootstrap, versions
-from unsloth_hook.environment import ENABLED, HOOK, PTH, SITECUSTOMIZE, Facts
+from unsloth_hook.environment import ENABLED, HOOK, PTH, SITECUSTOMIZE, UNSAFE, Facts
 
 PROBLEM, NOTE = "problem", "note"
 VARIABLES = ("UNSLOTH_HOOK", "UNSLOTH_HOOK_STRICT", "UNSLOTH_HOOK_LOG", "UNSLOTH_HOOK_ROUTE")
@@ -262,8 +262,8 @@ def untried(facts: Facts) -> Iterator[Finding]:
     for package in versions.PACKAGES:
         where = versions.compare(package, have[package]) if package in have else "within"
         if where != "within":
-            oldest, newest = versions.tried(package)
-            what = f"{package} {have[package]} is {where} than all that was tried ({oldest} to {newest})."
+            tried = " to ".join(dict.fromkeys(versions.tried(package)))
+            what = f"{package} {have[package]} is {where} than all that was tried ({tried})."
             remedy = "`unsloth-hook verify` tries every config of the TRL that is installed"
             yield Finding(f"{package}-untried", _worse_if(package in MATTERS), what, remedy)
 
@@ -296,13 +296,19 @@ def editable(facts: Facts) -> Iterator[Finding]:
 
 
 def stray_checkpoints(facts: Facts) -> Iterator[Finding]:
-    for path, trouble in facts.checkpoints:
-        if trouble == "unsafe":
-            what = f"{path} names something that no config needs; do not open it with torch.load."
-            yield Finding("unsafe-checkpoint", PROBLEM, what, f"unsloth-hook inspect {path}")
-        else:
-            what = f"{path} names {trouble}, a module that other machines do not have."
-            yield Finding("stray-checkpoint", PROBLEM, what, f"unsloth-hook convert --in-place {path}")
+    unsafe = [path for path, trouble in facts.checkpoints if trouble == UNSAFE]
+    stray = [(path, trouble) for path, trouble in facts.checkpoints if trouble != UNSAFE]
+    if unsafe:
+        what = f"{_several(unsafe)} something that no config needs; do not open it with torch.load."
+        yield Finding("unsafe-checkpoint", PROBLEM, what, f"unsloth-hook inspect {unsafe[0]}")
+    if stray:
+        what = f"{_several([path for path, _ in stray])} {stray[0][1]}, which other machines do not have."
+        remedy = f"unsloth-hook convert --in-place {stray[0][0] if len(stray) == 1 else '.'}"
+        yield Finding("stray-checkpoint", PROBLEM, what, remedy)
+
+
+def _several(paths: list[str]) -> str:
+    return f"{paths[0]} names" if len(paths) == 1 else f"{paths[0]} (and {len(paths) - 1} more found here) names"
 
 
 def compiled_cache(facts: Facts) -> Iterator[Finding]:

@@ -28,6 +28,7 @@ DISTRIBUTIONS = ("torch", "transformers", "trl", "accelerate", "unsloth", HOOK)
 MOST_ENTRIES, DEEPEST, MOST_CHECKPOINTS, LARGEST_CHECKPOINT = 5000, 3, 20, 1 << 20
 NOT_SEARCHED = {"node_modules", "site-packages", "dist-packages", "__pycache__"}
 CACHE = "unsloth_compiled_cache"
+UNSAFE = "unsafe"  # as inspection says
 
 
 class NoAnswer(Exception):
@@ -294,7 +295,7 @@ def _search(cwd: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
 
 def _trouble(path: str) -> str:
     from unsloth_hook.checkpoint import CheckpointError
-    from unsloth_hook.inspection import UNSAFE, inspect_checkpoint
+    from unsloth_hook.inspection import inspect_checkpoint
 
     try:
         if os.path.getsize(path) > LARGEST_CHECKPOINT:
@@ -303,5 +304,5 @@ def _trouble(path: str) -> str:
     except (CheckpointError, OSError):
         return ""
     if found.verdict == UNSAFE:
-        return "unsafe"
+        return UNSAFE
     return next((each.name for each in found.globals if each.verdict == "stray"), "")
