@@ -126,7 +126,8 @@ def verify(
     results: list[dict[str, Any]] = []
     try:
         modules = verifying.config_modules()
-        with Progress(console=Console(stderr=True), transient=True) as progress:
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("verifying", total=len(modules))
             for found in verifying.verify(modules):
                 results += found
