@@ -384,11 +384,12 @@ def test_finder_bypassed(place: Place) -> None:
 
 
 def test_finder_in_front_that_does_not_keep_us_from_trl(place: Place) -> None:
-    """The hook's finder steps forward; that TRL's class is then patched is tried, too."""
+    """The hook's finder steps forward; that a config is then patched is tried, too."""
     finder_in_front(place, ("trl",), stays=False)
     assert place.problems() == []
     assert place.notes() == ["finder-in-front"]
     assert place.told["meta_path"][0] == "greedy.Greedy"
+    small_trl(place.site)
     assert run_child(IS_PATCHED, python=place.python, env=ON).stdout == "True {}\n"
 
 
@@ -410,12 +411,12 @@ def test_trl_shadowed_by_a_folder(place: Place) -> None:
     assert str(place.cwd / "trl") in place.finding("trl-shadowed")["what"]
 
 
-def test_trl_imported_before_the_hook(place: Place) -> None:
-    """Start-up code that imports a TRL (a stand-in of one module, as real TRL takes seconds) before the hook is on."""
-    trainer = place.site / "trl" / "trainer"
+def small_trl(folder: Path) -> None:
+    """A TRL of one config module, which imports something before it as the real one does: a stand-in that takes no time."""
+    trainer = folder / "trl" / "trainer"
     trainer.mkdir(parents=True)
-    for folder in (trainer.parent, trainer):
-        (folder / "__init__.py").write_text("")
+    (trainer.parent / "__init__.py").write_text("import colorsys\nfrom trl.trainer.sft_config import SFTConfig\n")
+    (trainer / "__init__.py").write_text("")
     (trainer / "sft_config.py").write_text(
         "import dataclasses\n"
         "class TrainingArguments: pass\n"
@@ -423,6 +424,10 @@ def test_trl_imported_before_the_hook(place: Place) -> None:
         "@dataclasses.dataclass\n"
         "class SFTConfig(TrainingArguments):\n    max_length: int = 1\n"
     )
+
+
+def test_trl_imported_before_the_hook(place: Place) -> None:
+    small_trl(place.site)
     (place.site / "a_early.pth").write_text("import trl.trainer.sft_config\n")
     assert "late" in place.problems()
 
