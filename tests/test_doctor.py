@@ -412,7 +412,7 @@ def test_trl_shadowed_by_a_folder(place: Place) -> None:
 
 
 def small_trl(folder: Path) -> None:
-    """A TRL of one config module, which imports something before it as the real one does: a stand-in that takes no time."""
+    """A TRL of one config module, which imports something before it as the real one does: a stand-in that is quick."""
     trainer = folder / "trl" / "trainer"
     trainer.mkdir(parents=True)
     (trainer.parent / "__init__.py").write_text("import colorsys\nfrom trl.trainer.sft_config import SFTConfig\n")
