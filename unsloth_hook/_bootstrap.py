@@ -5,16 +5,14 @@ import sys
 
 ON = ("1", "true", "yes", "on", "first")
 OFF = ("0", "false", "no", "off")
-
-asked: "list[str]" = []  # the routes that start-up code has come by
+asked: "dict[str, bool]" = {}  # the routes that start-up code has come by, and whether the variable let them
 
 
 def start(route: str = "env") -> None:
     """Switch the hook on if UNSLOTH_HOOK lets this route do so. Never raises."""
     try:
-        if route not in asked:  # a virtual environment runs each .pth line twice
-            asked.append(route)
-        if wanted(route):
+        asked[route] = wanted(route)
+        if asked[route]:
             from .activation import activate
 
             activate(route)
@@ -26,7 +24,7 @@ def start(route: str = "env") -> None:
 def wanted(route: str) -> bool:
     """Does UNSLOTH_HOOK say yes or, to a route other than `env`, at least nothing?"""
     value = os.environ.get("UNSLOTH_HOOK", "").strip().lower()
-    if value and value not in ON + OFF:
+    if value and value not in ON + OFF and route not in asked:  # a virtual environment runs each .pth line twice
         say(f"UNSLOTH_HOOK={value!r} is none of {', '.join(ON + OFF)}: the hook stays off")
     return value in ON or (not value and route != "env")
 
@@ -43,8 +41,8 @@ def take_off() -> None:
 
 
 def say(line: str) -> None:
-    """One line on standard error; never raises."""
+    """One line on standard error; there may be none, or a closed one."""
     try:
         print(f"unsloth_hook: {line}", file=sys.stderr)
-    except BaseException:  # there may be no standard error, or a closed one
+    except BaseException:
         pass

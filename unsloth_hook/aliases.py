@@ -4,8 +4,6 @@ Installed last on ``sys.meta_path``, so that a real file always wins. Imported a
 only ``sys``.
 """
 
-from __future__ import annotations
-
 import sys
 
 TYPE_CHECKING = False
@@ -35,8 +33,8 @@ class AliasFinder:
     """The reverse alias finder: append one to ``sys.meta_path``."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+        self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         """A spec for a stray name whose class the installed TRL has; None for all others.
 
         Raises:
@@ -64,10 +62,10 @@ class AliasFinder:
 class _Loader(Loader):
     """Makes a module without content; what it is asked for is looked up in TRL."""
 
-    def create_module(self, spec: ModuleSpec) -> None:
+    def create_module(self, spec: "ModuleSpec") -> None:
         """None: the import system's own module will do."""
 
-    def exec_module(self, module: ModuleType) -> None:
+    def exec_module(self, module: "ModuleType") -> None:
         """Give the module its ``__getattr__`` and ``__dir__`` (PEP 562)."""
         name = module.__name__
         stem = stem_of(name)
