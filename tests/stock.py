@@ -85,23 +85,11 @@ def run(script: str, hook: str | None, *args: str) -> Any:
     return json.loads(helpers.run_child(script, env=env, args=args).stdout.splitlines()[-1])
 
 
-def run_at_once(script: str, hooks: Mapping[str, str | None], folders: Mapping[str, Path] | None = None) -> Any:
-    """Run a script in several processes, two at a time.
-
-    Args:
-        script: as for `run`.
-        hooks: the value of `UNSLOTH_HOOK` for each process, by a name for it.
-        folders: a first argument for each process, by the same names.
-
-    Returns:
-        What they printed, by the same names.
-    """
+def at_once(**jobs: Callable[[], Any]) -> dict[str, Any]:
+    """Do several things that run children, two at a time, and return what each returned."""
     helpers.hooked_python()  # made once, before two threads ask for it
     with ThreadPoolExecutor(2) as pool:
-        pending = {
-            name: pool.submit(run, script, hook, *([str(folders[name])] if folders else []))
-            for name, hook in hooks.items()
-        }
+        pending = {name: pool.submit(job) for name, job in jobs.items()}
     return {name: future.result() for name, future in pending.items()}
 
 
@@ -136,7 +124,10 @@ def folders() -> dict[str, Path]:
 @once
 def observe() -> Any:
     """Everything that the two processes saw of all public configs; runs once in a session."""
-    return run_at_once(OBSERVE, {"stock": "0", "hooked": "1"}, folders())
+    return at_once(
+        stock=lambda: run(OBSERVE, "0", str(folders()["stock"])),
+        hooked=lambda: run(OBSERVE, "1", str(folders()["hooked"])),
+    )
 
 
 def extras_of(fields: Mapping[str, Any]) -> list[str]:

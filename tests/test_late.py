@@ -165,7 +165,11 @@ SFT = "trl.trainer.sft_config.SFTConfig"
 @stock.once
 def seen() -> Any:
     """What the three processes saw."""
-    return stock.run_at_once(SCRIPT, {"stock": "0", "early": "1", "late": None})
+    return stock.at_once(
+        stock=lambda: stock.run(SCRIPT, "0"),
+        early=lambda: stock.run(SCRIPT, "1"),
+        late=lambda: stock.run(SCRIPT, None),
+    )
 
 
 @pytest.mark.parametrize("when", ["early", "late"])

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -271,10 +272,15 @@ print(json.dumps([
 """
 
 
+@stock.once
+def by_import_order() -> Any:
+    jobs = {name: partial(stock.run, SAME_EVERYWHERE.format(order=order), "1") for name, order in ORDERS.items()}
+    return stock.at_once(**jobs)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_any_import_order_gives_the_same_patched_class(order: str) -> None:
-    env = {"UNSLOTH_HOOK": "1", "PYTHONPATH": str(stock.TESTS)}
-    same, patched, values = json.loads(run_child(SAME_EVERYWHERE.format(order=ORDERS[order]), env=env).stdout)
+    same, patched, values = by_import_order()[order]
     assert same == [True] * 4
     assert patched
     assert without_extras(values) == classes("SFTConfig")[0]["instance"]["to_dict"]
@@ -289,6 +295,8 @@ def test_only_public_classes_that_config_modules_define_are_patched(tmp_path: An
         "trl/trainer/borrowing_config.py": "from .good_config import GoodConfig as Base\n"
         "from somebody import OwnConfig\nAliasConfig = OwnConfig\nclass OtherConfig: max_length = 3\n"
         + stand_in.CONFIG.format(name="Configuration"),
+        "trl/trainer/other_config.py": own.replace("from transformers.training_args", "from .training_args"),
+        "trl/trainer/training_args.py": stand_in.TRANSFORMERS,
         "trl/trainer/base_config.py": own.replace("Own", "Base"),
         "trl/trainer/model_config.py": own.replace("Own", "Model"),
         "trl/trainer/_hidden_config.py": own,

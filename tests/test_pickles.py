@@ -85,7 +85,7 @@ def test_a_subclass_in_main_drags_nothing_of_the_hook_into_cloudpickle(name: str
     assert set(plain["DataHeir"]["cloudpickle"]) <= set(hooked["DataHeir"]["cloudpickle"])
 
 
-# Opens every file in a folder. It imports nothing but what the loading imports.
+# Opens every file in some folders. It imports nothing but what the loading imports.
 READ = """
 import json, pickle, sys
 
@@ -101,9 +101,8 @@ import os, torch, warnings
 
 warnings.simplefilter("ignore")
 seen, before = {{}}, set(sys.modules)
-for name in sorted(os.listdir(sys.argv[1])):
-    file = os.path.join(sys.argv[1], name)
-    if ".torch-" in name:
+for file in [os.path.join(folder, name) for folder in sys.argv[1:] for name in sorted(os.listdir(folder))]:
+    if ".torch-" in file:
         config = torch.load(file, weights_only=False)
     else:
         with open(file, "rb") as stream:
@@ -111,7 +110,7 @@ for name in sorted(os.listdir(sys.argv[1])):
     if not seen:
         new = [module for module in set(sys.modules) - before if "unsloth" in module.lower()]
     cls = type(config)
-    seen[name] = {{
+    seen[file] = {{
         "class": f"{{cls.__module__}}.{{cls.__qualname__}}",
         "declared": [extra for extra in {extras!r} if extra in cls.__dataclass_fields__],
         "values": {{extra: getattr(config, extra) for extra in {extras!r} if hasattr(config, extra)}},
@@ -127,47 +126,41 @@ print(json.dumps({{"seen": seen, "new": new, "any": [name for name in sys.module
 """
 
 
-def read(folder: Path, *, hook: bool) -> dict[str, Any]:
-    script = READ.format(block=not hook, extras=list(EXTRAS))
-    options: list[str] = [] if hook else ["-I"]
-    env = {"UNSLOTH_HOOK": "1" if hook else None, "TRL_EXPERIMENTAL_SILENCE": "1"}
-    done = run_child(script, options=options, env=env, args=[str(folder)])
+def read(*folders: str, hook: bool) -> dict[str, Any]:
+    stock.observe()
+    done = run_child(
+        READ.format(block=not hook, extras=list(EXTRAS)),
+        options=[] if hook else ["-I"],
+        env={"UNSLOTH_HOOK": "1" if hook else None, "TRL_EXPERIMENTAL_SILENCE": "1"},
+        args=[str(stock.folders()[folder]) for folder in folders],
+    )
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
-@pytest.fixture(scope="module")
-def written_by_the_hook_read_without() -> dict[str, Any]:
-    stock.observe()
-    return read(stock.folders()["hooked"], hook=False)
+@stock.once
+def readings() -> dict[str, dict[str, Any]]:
+    """The hook's files opened where it is blocked, and stock's and the hook's opened where it is on."""
+    return stock.at_once(
+        without=lambda: read("hooked", hook=False),
+        hooked=lambda: read("stock", "hooked", hook=True),
+    )
 
 
-@pytest.fixture(scope="module")
-def written_by_stock_read_by_the_hook() -> dict[str, Any]:
-    stock.observe()
-    return read(stock.folders()["stock"], hook=True)
-
-
-@pytest.fixture(scope="module")
-def written_and_read_by_the_hook() -> dict[str, Any]:
-    stock.observe()
-    return read(stock.folders()["hooked"], hook=True)
-
-
-def files_of(name: str, seen: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The files of one config, all forms, less those of its subclasses in `__main__`."""
+def files_of(name: str, written_by: str, read: str) -> dict[str, dict[str, Any]]:
+    """The files of one config by form, less those of its subclasses in `__main__`."""
     return {
-        file.split(".", 1)[1]: entry
-        for file, entry in seen["seen"].items()
-        if file.split(".")[0] == name and "Heir" not in file
+        Path(file).name.split(".", 1)[1]: entry
+        for file, entry in readings()[read]["seen"].items()
+        if Path(file).parent.name == written_by and Path(file).name.split(".")[0] == name and "Heir" not in file
     }
 
 
 @every_config
-def test_it_opens_where_the_hook_is_blocked(name: str, written_by_the_hook_read_without: dict[str, Any]) -> None:
+def test_it_opens_where_the_hook_is_blocked(name: str) -> None:
     """In `python -I`: as TRL's class, the extras surviving as plain attributes."""
     extras = extras_of(pair("classes", name)[0]["fields"])
-    files = files_of(name, written_by_the_hook_read_without)
+    files = files_of(name, "hooked", "without")
     assert set(files) == {*FORMS, "other-release"}
     for form, seen in files.items():
         assert seen["class"] == f"{pair('classes', name)[0]['module']}.{name}", form
@@ -181,24 +174,22 @@ def test_it_opens_where_the_hook_is_blocked(name: str, written_by_the_hook_read_
 
 
 @every_config
-def test_subclasses_in_main_open_where_the_hook_is_blocked(
-    name: str, written_by_the_hook_read_without: dict[str, Any]
-) -> None:
+def test_subclasses_in_main_open_where_the_hook_is_blocked(name: str) -> None:
     for heir in ("Heir", "DataHeir"):
-        seen = written_by_the_hook_read_without["seen"][f"{name}.cloudpickle-{heir}"]
+        seen = readings()["without"]["seen"][str(stock.folders()["hooked"] / f"{name}.cloudpickle-{heir}")]
         assert seen["class"] == f"__main__.{heir}"
         assert seen["values"]["unsloth_num_chunks"] == 4
 
 
-def test_nothing_of_the_hook_was_there(written_by_the_hook_read_without: dict[str, Any]) -> None:
-    assert written_by_the_hook_read_without["any"] == []
+def test_nothing_of_the_hook_was_there() -> None:
+    assert readings()["without"]["any"] == []
 
 
 @every_config
-def test_a_stock_file_opens_under_the_hook(name: str, written_by_stock_read_by_the_hook: dict[str, Any]) -> None:
+def test_a_stock_file_opens_under_the_hook(name: str) -> None:
     """As the patched class; extras that the file lacks answer with their defaults."""
     extras = extras_of(pair("classes", name)[0]["fields"])
-    files = files_of(name, written_by_stock_read_by_the_hook)
+    files = files_of(name, "stock", "hooked")
     assert set(files) == {*FORMS, "other-release"}
     for form, seen in files.items():
         assert seen["class"] == f"{pair('classes', name)[0]['module']}.{name}", form
@@ -211,30 +202,28 @@ def test_a_stock_file_opens_under_the_hook(name: str, written_by_stock_read_by_t
 
 
 @every_config
-def test_a_file_of_another_release_answers_with_defaults_and_keeps_the_old(
-    name: str, written_by_stock_read_by_the_hook: dict[str, Any]
-) -> None:
-    seen = files_of(name, written_by_stock_read_by_the_hook)["other-release"]
+def test_a_file_of_another_release_answers_with_defaults_and_keeps_the_old(name: str) -> None:
+    seen = files_of(name, "stock", "hooked")["other-release"]
     default = pair("classes", name)[0]["instance"]["to_dict"]["learning_rate"]
     assert seen["others"] == ["set by hand", default, 3]
 
 
 @every_config
-def test_a_file_of_the_hook_opens_under_the_hook(name: str, written_and_read_by_the_hook: dict[str, Any]) -> None:
+def test_a_file_of_the_hook_opens_under_the_hook(name: str) -> None:
     extras = extras_of(pair("classes", name)[0]["fields"])
-    for form, seen in files_of(name, written_and_read_by_the_hook).items():
+    files = files_of(name, "hooked", "hooked")
+    assert set(files) == {*FORMS, "other-release"}
+    for form, seen in files.items():
         assert set(seen["declared"]) == set(extras)
         chunks = -1 if form == "other-release" else 4
         assert seen["values"] == {extra: chunks if extra == "unsloth_num_chunks" else None for extra in extras}
         assert seen["again"] and seen["equal"] and seen["owner"]
 
 
-def test_opening_a_checkpoint_under_the_hook_imports_no_module_of_that_name(
-    written_by_stock_read_by_the_hook: dict[str, Any], written_and_read_by_the_hook: dict[str, Any]
-) -> None:
-    for seen in (written_by_stock_read_by_the_hook, written_and_read_by_the_hook):
-        assert seen["any"], "the hook was not on"
-        assert seen["new"] == []
+def test_opening_a_checkpoint_under_the_hook_imports_no_module_of_that_name() -> None:
+    seen = readings()["hooked"]
+    assert seen["any"], "the hook was not on"
+    assert seen["new"] == []
 
 
 WORKERS = """
