@@ -103,7 +103,7 @@ def first_without_unsloth(facts: Facts) -> Iterator[Finding]:
 
 def package_missing(facts: Facts) -> Iterator[Finding]:
     error = facts.python["hook"]["error"]
-    if not error or facts.options_switch_it_off:
+    if not error or not facts.without_options["hook"]["error"]:
         return
     left = [file.path for file in facts.files if file.name != SITECUSTOMIZE]
     if "No module named 'unsloth_hook'" in error:
