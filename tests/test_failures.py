@@ -150,8 +150,9 @@ NOTHING = {
     "function": "def FunctionConfig(**values): return TrainingArguments(**values)",
     "unrelated": "@dataclass\nclass UnrelatedConfig:\n    own: int = 2",
     "imported": "from transformers.training_args import TrainingArguments as ImportedConfig",
+    "from_elsewhere": "from trl.elsewhere import ElsewhereConfig",
     "private": "@dataclass\nclass _PrivateConfig(TrainingArguments):\n    own: int = 2",
-    "another_name": "@dataclass\nclass Another(TrainingArguments):\n    own: int = 2",
+    "another_name": "@dataclass\nclass Another(TrainingArguments):\n    own: int = 2\nAnotherConfig = Another",
     "same_base_name": """
 class TrainingArguments:  # the user's own
     pass
@@ -170,6 +171,7 @@ def trl(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / package).mkdir()
         (folder / package / "__init__.py").touch()
     (folder / "transformers" / "training_args.py").write_text(BASE)
+    (folder / "trl" / "elsewhere.py").write_text(BEGIN + textwrap.dedent(UNUSUAL["good"]).replace("Good", "Elsewhere"))
     texts = {**{name: text for name, (text, _) in REFUSING.items()}, **UNUSUAL, **NOTHING}
     for name, text in texts.items():
         (folder / "trl" / "trainer" / f"{name}_config.py").write_text(BEGIN + textwrap.dedent(text))
@@ -263,6 +265,18 @@ for name in stock:
     for key, row in rows.items():
         own, chunks = 2 if key == "NoDataclassConfig" else 5, 7 if key == "OwnFieldConfig" else -1
         assert row == [own, 1, 1, chunks, None, True, True], key
+
+
+def test_two_names_of_one_class_stay_two_names_of_one_class(trl: Path) -> None:
+    (trl / "trl" / "trainer" / "alias_config.py").write_text(
+        BEGIN + textwrap.dedent(UNUSUAL["good"]).replace("Good", "Alias") + "OlderConfig = AliasConfig\n"
+    )
+    script = """
+        import unsloth_hook
+        from trl.trainer.alias_config import AliasConfig, OlderConfig
+        print(AliasConfig is OlderConfig, unsloth_hook.is_patched(AliasConfig), list(unsloth_hook.status()["classes"]))
+    """
+    assert run(trl, script).stdout == "True True ['trl.trainer.alias_config.AliasConfig']\n"
 
 
 def test_what_is_required_stays_required_and_what_is_unknown_unknown(trl: Path) -> None:
@@ -714,7 +728,6 @@ print(len([finder for finder in sys.meta_path if type(finder).__module__.startsw
 """
 
 
-@pytest.mark.xfail(reason="finding 6: __future__ is imported", strict=True)
 def test_on_imports_nothing_but_ours_into_a_bare_python() -> None:
     """Without `site`, whose `.pth` lines may have imported anything."""
     done = run_child(NEW.format(root=str(ROOT)), python=sys.executable, options=["-S"], env={"UNSLOTH_HOOK": "1"})
