@@ -169,6 +169,8 @@ def convert() -> dict[str, Any]:
 
 def patch_again() -> dict[str, Any]:
     """Both ways in which a user can ask for it."""
+    with contextlib.suppress(ImportError):  # PatchFastRL does; what is patched then is patched for the first time
+        importlib.import_module("trl.experimental.async_grpo.async_grpo_config")
     before, table = bindings(generated()), dict(copyreg.dispatch_table)
     probes.patch_trainers()
     with without_cpu_switch():
@@ -280,6 +282,8 @@ def main(order: str, folder: Path) -> None:
         import unsloth_hook
 
         facts["status"] = unsloth_hook.status()
+        owners = [vars(module)[f"Unsloth{stem}Config"] for stem, module in stems.items()]
+        facts["is_patched"] = [unsloth_hook.is_patched(owner) for owner in owners]
     facts["generated_file"] = import_generated_file()
     (folder / "facts.json").write_text(json.dumps(facts))
 
