@@ -233,10 +233,11 @@ def test_a_scheme_without_a_driver_says_so(tmp_path: Path) -> None:
         inspect_checkpoint("nosuchscheme://bucket/training_args.bin")
 
 
-def test_each_file_is_walked_once_and_each_source_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_content_is_walked_once_and_each_source_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     walked, read = [], []
-    from unsloth_hook import pickles
+    from unsloth_hook import containers, pickles
 
+    containers._walk_small.cache_clear()
     real, real_source = pickles.read, zipfile.ZipFile.open
     monkeypatch.setattr(pickles, "read", lambda *args: (walked.append(1), real(*args))[1])
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *args, **kw: (read.append(1), real_source(*args, **kw))[1])
@@ -248,7 +249,8 @@ def test_each_file_is_walked_once_and_each_source_is_read_once(monkeypatch: pyte
     for _ in range(3):
         for name in files.ALL:
             inspect_checkpoint(files.DATA / name)
-    assert len(walked) == len(read) == 3 * len(files.ALL)
+    assert len(read) == 3 * len(files.ALL)
+    assert 0 < len(walked) <= len(files.ALL)  # the checkpoints of one run hold the same bytes
     assert len(sources) == len(set(sources)) < 60
 
 

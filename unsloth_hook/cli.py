@@ -11,6 +11,7 @@ app = typer.Typer(
     help="Unsloth's extra fields on TRL's config classes, and checkpoints that open anywhere.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # boxes around the help would cost as much time as everything else in it
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -7,6 +7,7 @@ import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import IO
 
 from unsloth_hook import pickles
@@ -16,6 +17,7 @@ MAX_PICKLE_BYTES = 8 * 2**20
 MAX_DIRECTORY_BYTES = 2**20
 MAX_SIDE_BYTES = 2**20
 _ZIP_START, _ZIP_END = b"PK\x03\x04", b"PK\x05\x06"
+_SMALL, _CACHED_BYTES = 2**18, 10_000
 # torch/serialization.py: a legacy file is magic number, protocol, system info, the object, the storage keys.
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_OBJECT = 3
@@ -52,12 +54,14 @@ def read(file: IO[bytes]) -> Container:
         ContainerError: empty, or neither a zip of ``torch.save`` nor a pickle, or too large.
         pickles.PickleError: the pickle inside is truncated or malformed.
     """
-    start = file.read(4)
+    start = file.read(_SMALL)
     if not start:
         raise ContainerError("the file is empty")
     file.seek(0)
+    if len(start) < _SMALL:
+        file = io.BytesIO(start)  # zipfile seeks to and fro, which costs a system call each time
     # By the first bytes, as torch decides it: a zip at the end of a pickle is a pickle.
-    if start == _ZIP_START:
+    if start.startswith(_ZIP_START):
         return _read_zip(file)
     return _read_pickles(file.read(MAX_PICKLE_BYTES + 1))
 
@@ -106,7 +110,17 @@ def _read_zip(file: IO[bytes]) -> Container:
         raise ContainerError(f"truncated or damaged zip ({error})") from None
     except (RuntimeError, NotImplementedError, ValueError, struct.error, OverflowError, LookupError) as error:
         raise ContainerError(f"a zip that torch.save did not write ({error})") from None
-    return Container("zip", data, (pickles.read(data),), (0,), 0, entry)
+    return Container("zip", data, (_walk(data),), (0,), 0, entry)
+
+
+def _walk(data: bytes) -> pickles.Pickle:
+    # The checkpoints of one run hold the same arguments, byte for byte. (Nobody changes a tree that was read.)
+    return _walk_small(data) if len(data) <= _CACHED_BYTES else pickles.read(data)
+
+
+@lru_cache(maxsize=128)
+def _walk_small(data: bytes) -> pickles.Pickle:
+    return pickles.read(data)
 
 
 def _check_directory(file: IO[bytes]) -> None:

@@ -148,7 +148,7 @@ class _Translator:
     """Rebuilds a tree under today's names, noting what changed and what had to be left out."""
 
     def __init__(self, pickle: pickles.Pickle, foreign: frozenset[Global]) -> None:
-        self.pickle = pickle
+        self.lost = inspection.missing_members(pickle)
         self.foreign = foreign
         self.changed = False
         self.notes: list[str] = []
@@ -199,8 +199,7 @@ class _Translator:
 
     def enum(self, node: Built, verdict: verdicts.Verdict) -> Any:
         value, name = node.args[0], node.func
-        lost = verdict.home is not None and inspection.missing_members(name, verdict.home, self.pickle)
-        if verdict.home is None or (lost and value in lost):
+        if verdict.home is None or value in self.lost.get(name, []):
             self.changed = True
             self.notes.append(f"{name}({value!r}) is gone; the plain value {value!r} is kept")
             return value

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -56,12 +57,11 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for strict JSON (inf and nan become texts)."""
-        result = asdict(self)
-        result["fields"] = _finite(self.fields)
-        return result
+        reports = [vars(report) for report in self.globals]
+        return {**vars(self), "globals": reports, "fields": _finite(self.fields), "notes": list(self.notes)}
 
 
-def inspect_checkpoint(path: str | os.PathLike[str]) -> Inspection:
+def inspect_checkpoint(path: str | os.PathLike[str], fields: Collection[str] | None = None) -> Inspection:
     """Say what is in a ``training_args.bin``: its format, its class, every global that it names, its values, a verdict.
 
     Nothing of the file is run and neither torch nor transformers is imported: opcodes are read with ``pickletools``,
@@ -69,6 +69,7 @@ def inspect_checkpoint(path: str | os.PathLike[str]) -> Inspection:
 
     Args:
         path: a file, local or with a scheme that fsspec opens.
+        fields: the names of the values to report; None for all.
 
     Returns:
         The `Inspection`.
@@ -81,14 +82,14 @@ def inspect_checkpoint(path: str | os.PathLike[str]) -> Inspection:
     try:
         container = checkpoint.read_container(path)
     except pickles.PickleError as error:
-        reports = tuple(_report(name, error.partial) for name in error.partial.globals)
+        reports = _reports(error.partial)
         if bad := _pickle_problems(error.partial):
             notes = (*_without_names(bad, reports), str(error))
             return Inspection(path, "broken", UNSAFE, globals=reports, notes=notes)
         raise checkpoint.CheckpointError(
             f"{path}: {error}; the file is no training_args.bin, or only part of one"
         ) from None
-    return _describe(path, container)
+    return _describe(path, container, fields)
 
 
 def problems(container: containers.Container) -> list[str]:
@@ -102,16 +103,15 @@ def _pickle_problems(pickle: pickles.Pickle) -> list[str]:
     return [*pickle.alarms, *unsafe, *verdicts.misuses(pickle)]
 
 
-def _describe(path: str, container: containers.Container) -> Inspection:
+def _describe(path: str, container: containers.Container, wanted: Collection[str] | None) -> Inspection:
     pickle = container.pickles[container.main]
     root = pickle.root
-    names = list(dict.fromkeys(name for each in container.pickles for name in each.globals))
-    reports = tuple(_report(name, pickle) for name in names)
+    reports = tuple(dict.fromkeys(report for each in container.pickles for report in _reports(each)))
     bad = problems(container)
     notes = (*(_without_names(bad, reports)), *container.notes)
     config = root.func if isinstance(root, Built) and isinstance(root.func, Global) else None
     try:
-        fields = _fields(root)
+        fields = _fields(root, wanted)
     except ValueError as error:
         if not bad:
             raise checkpoint.CheckpointError(f"{path}: {error}; no config looks like that") from None
@@ -126,20 +126,38 @@ def _describe(path: str, container: containers.Container) -> Inspection:
     )
 
 
-def _report(name: Global, pickle: pickles.Pickle) -> GlobalReport:
+def _reports(pickle: pickles.Pickle) -> tuple[GlobalReport, ...]:
+    lost = missing_members(pickle)
+    return tuple(_lost_report(name, lost[name]) if name in lost else _report(name) for name in pickle.globals)
+
+
+@cache
+def _report(name: Global) -> GlobalReport:
     found = verdicts.classify(name)
-    if found.kind == "enum" and found.home and (lost := missing_members(name, found.home, pickle)):
-        note = f"it has no member {', '.join(map(repr, lost))} any more; the plain value is kept"
-        return GlobalReport(str(name), verdicts.REMOVED, ".".join(found.home), note)
     return GlobalReport(str(name), found.verdict, ".".join(found.home or ()), found.note)
 
 
-def missing_members(name: Global, home: locate.Home, pickle: pickles.Pickle) -> list[object]:
-    """The values that ``pickle`` looks up in the enum ``name`` and that the enum at ``home`` lacks."""
-    values = locate.enum_values(home)
-    used = [built.args[0] for built in pickle.built if built.func is name and len(built.args) == 1]
-    plain = [value for value in used if isinstance(value, (str, int))]
-    return [value for value in dict.fromkeys(plain) if values is not None and value not in values]
+def _lost_report(name: Global, lost: list[object]) -> GlobalReport:
+    note = f"it has no member {', '.join(map(repr, lost))} any more; the plain value is kept"
+    return GlobalReport(str(name), verdicts.REMOVED, _report(name).now, note)
+
+
+def missing_members(pickle: pickles.Pickle) -> dict[Global, list[object]]:
+    """The values that a pickle looks up in an enum and that the enum lacks today, by the enum's name in the pickle."""
+    lost: dict[Global, list[object]] = {}
+    for built in pickle.built:
+        values = _members(built.func) if built.called and isinstance(built.func, Global) else None
+        if values is not None and len(built.args) == 1 and isinstance(built.args[0], (str, int)):
+            value = built.args[0]
+            if value not in values and value not in lost.setdefault(built.func, []):
+                lost[built.func].append(value)
+    return {name: values for name, values in lost.items() if values}
+
+
+@cache
+def _members(name: Global) -> frozenset[object] | None:
+    found = verdicts.classify(name)
+    return locate.enum_values(found.home) if found.kind == "enum" and found.home else None
 
 
 def _without_names(bad: list[str], reports: tuple[GlobalReport, ...]) -> list[str]:
@@ -147,10 +165,15 @@ def _without_names(bad: list[str], reports: tuple[GlobalReport, ...]) -> list[st
     return [sentence for sentence in bad if sentence not in said]
 
 
-def _fields(root: Any) -> dict[str, Any]:
+def _fields(root: Any, wanted: Collection[str] | None) -> dict[str, Any]:
     """The values of an object, plain, or ValueError where writing them out would explode (`pickles.check_shape`)."""
     state = root.state if isinstance(root, Built) else root
-    return _Plain().show(state, 0) if isinstance(state, dict) else {}
+    if not isinstance(state, dict):
+        return {}
+    if wanted is not None:
+        state = {name: value for name, value in state.items() if name in wanted}
+    shown: dict[str, Any] = _Plain().show(state, 0)
+    return shown
 
 
 @cache

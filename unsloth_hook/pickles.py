@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 import pickletools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -125,19 +125,20 @@ class _Walker:
         self.stopped = False
 
     def walk(self, stream: io.BytesIO) -> None:
-        memo, stack = self.memo, self.stack
+        memo, stack, push = self.memo, self.stack, self.stack.append
         for opcode, arg, position in islice(pickletools.genops(stream), MAX_OPCODES):
             name = opcode.name
             # Nine of ten opcodes are of these three kinds; the rest go by the table.
             if name == "BINPUT":
                 memo[arg] = stack[-1]  # type: ignore[index]
             elif name in _LITERALS:
-                stack.append(arg)
+                push(arg)
             elif name in _CONSTANTS:
-                stack.append(_CONSTANTS[name])
+                push(_CONSTANTS[name])
             else:
                 _HANDLERS[name](self, arg, position or 0)
                 stack = self.stack
+                push = stack.append
         if not self.stopped:
             raise ValueError(f"more than {MAX_OPCODES:,} opcodes")
 
@@ -184,12 +185,12 @@ class _Walker:
         self.out.built.append(made)
         self.stack.append(made)
 
-    def key(self, key: Any) -> Any:
-        if type(key) is not str:
-            self.odd_keys += 1
+    def keys(self, keys: list[Any]) -> list[Any]:
+        if not is_texts(keys):
+            self.odd_keys += sum(type(key) is not str for key in keys)
             if self.odd_keys > MAX_ODD_KEYS:
                 raise ValueError(f"more than {MAX_ODD_KEYS:,} keys that are no text")
-        return key
+        return keys
 
     def set_state(self) -> None:
         state = self.stack.pop()
@@ -203,7 +204,7 @@ class _Walker:
 
     def set_items(self, pairs: list[Any]) -> None:
         target = self.stack[-1]
-        items = [(self.key(key), value) for key, value in zip(pairs[::2], pairs[1::2], strict=True)]
+        items = zip(self.keys(pairs[::2]), pairs[1::2], strict=True)
         if isinstance(target, dict):
             target.update(items)
         elif isinstance(target, Built):
@@ -223,11 +224,16 @@ class _Walker:
     def add(self, values: list[Any]) -> None:
         target = self.stack[-1]
         if isinstance(target, set):
-            target.update(map(self.key, values))
+            target.update(self.keys(values))
         elif isinstance(target, Built):
             target.members.extend(values)
         else:
             self.alarm(f"values added to something that is no set: {_text(target)}")
+
+
+def is_texts(values: Iterable[Any]) -> bool:
+    """Whether all of ``values`` are texts."""
+    return set(map(type, values)) <= {str}
 
 
 def _text(value: Any) -> str:
@@ -368,7 +374,7 @@ _HANDLERS: dict[str, Callable[[_Walker, Any, int], None]] = {
     "EMPTY_SET": lambda w, arg, at: w.stack.append(set()),
     "LIST": lambda w, arg, at: _append(w, w.pop_mark()),
     "TUPLE": lambda w, arg, at: _append(w, tuple(w.pop_mark())),
-    "FROZENSET": lambda w, arg, at: _append(w, frozenset(map(w.key, w.pop_mark()))),
+    "FROZENSET": lambda w, arg, at: _append(w, frozenset(w.keys(w.pop_mark()))),
     "DICT": _dict,
     "TUPLE1": _tuple(1),
     "TUPLE2": _tuple(2),

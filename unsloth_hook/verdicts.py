@@ -10,7 +10,7 @@ from functools import cache
 
 from unsloth_hook import locate, releases
 from unsloth_hook.locate import Home
-from unsloth_hook.pickles import Built, Global, Pickle
+from unsloth_hook.pickles import Built, Global, Pickle, is_texts
 
 PORTABLE, STRAY, MOVED, REMOVED, UNSAFE = "portable", "stray", "moved", "removed", "unsafe"
 
@@ -254,7 +254,7 @@ def _misuse(built: Built, kind: str) -> str:
 
 
 def _is_state(state: object) -> bool:
-    return isinstance(state, dict) and all(type(key) is str for key in state)
+    return isinstance(state, dict) and is_texts(state)
 
 
 def _container_misuse(built: Built) -> str:
