@@ -31,7 +31,7 @@ def wanted(route: str) -> bool:
 
 def ours() -> "list[object]":
     """Our finders on the meta path."""
-    return [finder for finder in sys.meta_path if type(finder).__module__.startswith("unsloth_hook.")]
+    return [finder for finder in sys.meta_path if str(type(finder).__module__).startswith("unsloth_hook.")]
 
 
 def take_off() -> None:
@@ -43,6 +43,6 @@ def take_off() -> None:
 def say(line: str) -> None:
     """One line on standard error; there may be none, or a closed one."""
     try:
-        print(f"unsloth_hook: {line}", file=sys.stderr)
+        sys.stderr.write(f"unsloth_hook: {' '.join(line.split())}\n")
     except BaseException:
         pass

@@ -1,5 +1,6 @@
 """Switches the finders on and off."""
 
+import _thread
 import os
 import sys
 
@@ -55,12 +56,9 @@ def activate(route: str, *, strict: bool = False) -> "Handle":
     if not _bootstrap.wanted(route):
         return Handle(switched_on=False)
     patching.strict = patching.strict or strict
-    if _bootstrap.ours():
-        return Handle(switched_on=False)
-    if os.environ.get("UNSLOTH_HOOK", "").strip().lower() == "first":
-        sys.meta_path.insert(0, unsloth.UnslothFirstFinder())
-    sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
-    sys.meta_path.append(aliases.AliasFinder())  # last, so that a real module always wins
+    with _LOCK:  # only while the finders are put on: nothing is imported under it
+        if not _put_on():
+            return Handle(switched_on=False)
     report.route = os.environ.get("UNSLOTH_HOOK_ROUTE") or route  # `unsloth-hook run` leaves word there
     if "trl" in sys.modules:
         from . import late
@@ -73,6 +71,16 @@ def activate(route: str, *, strict: bool = False) -> "Handle":
     return Handle(switched_on=True)
 
 
+def _put_on() -> bool:
+    if _bootstrap.ours():
+        return False
+    if os.environ.get("UNSLOTH_HOOK", "").strip().lower() == "first":
+        sys.meta_path.insert(0, unsloth.UnslothFirstFinder())
+    sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
+    sys.meta_path.append(aliases.AliasFinder())  # last, so that a real module always wins
+    return True
+
+
 def uninstall() -> None:
     """Take the finders off `sys.meta_path`. Classes that exist stay patched, and keep pickling."""
     _bootstrap.take_off()
@@ -80,6 +88,7 @@ def uninstall() -> None:
     report.route = None
 
 
+_LOCK = _thread.allocate_lock()
 PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
 
 

@@ -1,12 +1,13 @@
 """The engine: lets a callback see a module right after it is executed. Knows nothing of what it is used for."""
 
+import _thread
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import FunctionType, ModuleType
     from typing import Any
 
     Callback = Callable[[ModuleType], None]
@@ -23,29 +24,40 @@ class PostImportFinder:
     def __init__(self, prefixes: tuple[str, ...], select: "Callable[[str], Callback | None]") -> None:
         self._prefixes = prefixes
         self._select = select
+        self._thread = _thread._local()
 
     def find_spec(
         self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
         """The real spec with its loader wrapped, or None to let the import system go on (PEP 451)."""
-        if sys.meta_path[0] is not self:
+        if sys.meta_path and sys.meta_path[0] is not self:
             self._step_forward()
         if not fullname.startswith(self._prefixes):
             return None
         callback = self._select(fullname)
-        if callback is None:
+        asking = vars(self._thread).setdefault("asking", set())
+        if callback is None or fullname in asking:  # a finder that we are asking is asking all others
             return None
-        spec = find_behind(self, fullname, path, target)
+        asking.add(fullname)
+        try:
+            spec = find_behind(self, fullname, path, target)
+        except BaseException as error:
+            without_frames(error, 2)
+            raise
+        finally:
+            asking.discard(fullname)
         if spec is not None and spec.loader is not None and not isinstance(spec.loader, PostImportLoader):
             spec.loader = PostImportLoader(spec, callback)  # type: ignore[assignment]
         return spec
 
     def _step_forward(self) -> None:
         # A finder that answers for a whole package (typeguard's, beartype's, pytest's) hides us if it stands in front;
-        # behind us it is asked by us, and both take effect.
+        # behind us it is asked by us, and both take effect. Our hindmost place is kept: a thread that is walking the
+        # list now, and has passed the first place, must meet us there.
+        if sys.meta_path.count(self) > 1:
+            sys.meta_path.remove(self)
         if self in sys.meta_path:
-            sys.meta_path.insert(0, self)  # insert first: a thread walking the list now may see us twice, never not
-            del sys.meta_path[sys.meta_path.index(self, 1)]
+            sys.meta_path.insert(0, self)
 
 
 def find_behind(
@@ -59,6 +71,12 @@ def find_behind(
         if spec is not None:
             return spec
     return None
+
+
+def without_frames(error: BaseException, count: int) -> None:
+    """Take the outermost frames off a traceback; a bare `raise` adds none (but on Python 3.10 brings them back)."""
+    for _ in range(count):
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
 
 
 class PostImportLoader:
@@ -83,10 +101,16 @@ class PostImportLoader:
             try:
                 loaded = execute(argument)
             except BaseException as error:
-                assert error.__traceback__ is not None
-                error.__traceback__ = error.__traceback__.tb_next  # our frame; a bare raise adds no new one
+                without_frames(error, 1)
                 raise
             self._callback(argument if loaded is None else loaded)
             return loaded
 
-        return execute_and_call_back
+        return _as_of_importlib(execute_and_call_back)  # type: ignore[arg-type]
+
+
+def _as_of_importlib(function: "FunctionType") -> "FunctionType":
+    # `warnings`, counting frames to the importer's line, and the import statement, trimming tracebacks, both know the
+    # frames to pass over by their file name.
+    function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+    return function

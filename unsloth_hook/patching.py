@@ -33,6 +33,8 @@ def swap(module: "ModuleType") -> None:
         PatchError: in strict mode, when a class cannot be patched. Else it stays as it is and one line says why.
     """
     for pristine in targets.config_classes(module):
+        if pristine in identity.patched:  # the hook was off and is on again
+            continue
         if unsloth.is_generated_class(pristine):
             unsloth.note_owner(pristine)
             continue

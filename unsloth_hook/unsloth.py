@@ -47,6 +47,11 @@ def adopt(module: "ModuleType") -> None:
         if getattr(home, name, None) is displaced:
             setattr(home, name, cls)
         identity.register_displaced(displaced, cls)
+        for (
+            shim
+        ) in displaced.__subclasses__():  # under trl.trainer, for what TRL 0.26 to 0.28 moved to trl.experimental
+            if shim is not cls and shim.__name__ == name and targets.is_config_module(shim.__module__):
+                identity.register_displaced(shim, cls)
         note_owner(cls)
 
 
