@@ -90,7 +90,7 @@ def main(who: str, folder: Path) -> None:
         generated = [name for name in sys.modules if name.startswith("Unsloth")]
         facts["trainers"] = sorted(name for name in generated if name.endswith("Trainer"))
         facts["trainer"] = trl.SFTTrainer.__name__
-    (folder / "facts.json").write_text(json.dumps(facts))
+    (folder / "facts.json").write_text(json.dumps(facts, default=str))
 
 
 if __name__ == "__main__":
