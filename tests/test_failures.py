@@ -267,6 +267,24 @@ for name in stock:
         assert row == [own, 1, 1, chunks, None, True, True], key
 
 
+@pytest.mark.xfail(reason="finding 13: beartype.claw's generated __init__ is taken for one of TRL's own", strict=True)
+def test_a_config_that_beartype_has_decorated_is_patched(trl: Path) -> None:
+    """A stand-in for `beartype.claw`, which wraps the generated `__init__` in one that it generates itself."""
+    decorated = """
+        def decorate(cls):
+            made = {"stock": cls.__init__}
+            code = "def __init__(*args, **values):\\n    return stock(*args, **values)"
+            exec(compile(code, "<@beartype(trl.trainer.beartype_config) at 0x7f00>", "exec"), made)
+            cls.__init__, made["__init__"].__wrapped__ = made["__init__"], cls.__init__
+            return cls
+        @decorate
+    """
+    text = textwrap.dedent(decorated) + textwrap.dedent(UNUSUAL["good"]).strip().replace("Good", "Beartype")
+    (trl / "trl" / "trainer" / "beartype_config.py").write_text(BEGIN + text)
+    done = run(trl, "from trl.trainer.beartype_config import *\nprint(BeartypeConfig(own=3).unsloth_num_chunks)")
+    assert (done.stdout, done.stderr) == ("-1\n", "")
+
+
 def test_two_names_of_one_class_stay_two_names_of_one_class(trl: Path) -> None:
     (trl / "trl" / "trainer" / "alias_config.py").write_text(
         BEGIN + textwrap.dedent(UNUSUAL["good"]).replace("Good", "Alias") + "OlderConfig = AliasConfig\n"
@@ -311,7 +329,6 @@ if "unsloth_hook" in sys.modules:
     assert hooked.stderr == ""
 
 
-@pytest.mark.xfail(reason="finding 9: the reason may have several lines", strict=True)
 def test_a_reason_of_several_lines_is_one_line_on_stderr(trl: Path) -> None:
     (trl / "trl" / "trainer" / "lines_config.py").write_text(
         BEGIN + "@dataclass\nclass LinesConfig(TrainingArguments):\n    def __init_subclass__(cls):\n"
@@ -439,7 +456,6 @@ def test_install_and_uninstall_in_any_order(trl: Path) -> None:
     assert entries[0]["fields"] == entries[1]["fields"]
 
 
-@pytest.mark.xfail(reason="finding 10: installing again reports a patched class as inherited", strict=True)
 def test_installing_again_keeps_what_is_on_record(trl: Path) -> None:
     script = """
         import json, unsloth_hook
@@ -546,7 +562,6 @@ def test_the_exit_code_and_what_is_printed_are_as_stock(trl: Path, tmp_path: Pat
     assert [(run.returncode, run.stdout, run.stderr) for run in runs] == [(code, "", runs[0].stderr)] * 2
 
 
-@pytest.mark.xfail(reason="finding 1: our frame stands between the module and its importer", strict=True)
 def test_warnings_of_the_module_have_stocks_file_and_line(trl: Path, tmp_path: Path) -> None:
     (trl / "trl" / "trainer" / "warning_config.py").write_text(
         "import warnings\nfor level in (1, 2, 3, 4):\n    warnings.warn(f'{level}', FutureWarning, stacklevel=level)\n"
@@ -680,10 +695,7 @@ def test_every_step_of_start_made_to_raise_leaves_nothing(trl: Path) -> None:
     assert all(line.startswith("unsloth_hook: the hook stays off: ") for line in lines)
 
 
-STDOUT = pytest.mark.xfail(reason="finding 12: print(file=None) is standard output", strict=True)
-
-
-@pytest.mark.parametrize("stream", [pytest.param("None", marks=STDOUT), "open(os.devnull, 'w')", "Closed()"])
+@pytest.mark.parametrize("stream", ["None", "open(os.devnull, 'w')", "Closed()"])
 def test_start_survives_a_standard_error_that_is_not_there(trl: Path, stream: str) -> None:
     script = f"""
         import os, sys
@@ -703,7 +715,6 @@ def test_start_survives_a_standard_error_that_is_not_there(trl: Path, stream: st
     assert run(trl, script, None).stdout == "[]\n"
 
 
-@pytest.mark.xfail(reason="finding 11: ours() takes it for granted that __module__ is a string", strict=True)
 def test_start_survives_any_finder_of_others(trl: Path) -> None:
     script = """
         import sys
