@@ -472,7 +472,6 @@ def test_what_the_callback_raises_reaches_the_importer_and_the_module_is_gone(fo
     assert NAME not in sys.modules
 
 
-@pytest.mark.xfail(reason="finding 1: our frame stands between the module and its importer", strict=True)
 def test_a_warning_of_the_module_points_at_its_importer(folder: Path) -> None:
     """`warnings` skips the frames of `importlib`, by their file names, and no others."""
     FORMS["source"](folder)
@@ -502,7 +501,6 @@ class Blocking:
             raise self.error
 
 
-@pytest.mark.xfail(reason="finding 2: find_spec and find_behind are in the traceback", strict=True)
 @pytest.mark.parametrize("importing", EXACT)
 @pytest.mark.parametrize(
     "error", [ImportError("blocked"), *([ValueError("x"), KeyboardInterrupt()] if sys.version_info >= (3, 11) else [])]
@@ -589,11 +587,11 @@ class Marking:
         module.MARKED = True
 
 
-RECURSION = pytest.mark.xfail(reason="finding 3: endless recursion", strict=True)
 KINDS = [
     RestOfTheMetaPath,
     ImportlibUtil,
-    *(pytest.param(kind, marks=RECURSION) for kind in (AllOthers, SteppingForward)),
+    AllOthers,
+    SteppingForward,
 ]
 
 
@@ -633,7 +631,6 @@ def test_two_of_ours_that_want_different_modules(folder: Path) -> None:
     assert len(hook.seen) == 3
 
 
-@pytest.mark.xfail(reason="finding 3: endless recursion", strict=True)
 def test_the_same_finder_twice_on_the_meta_path(folder: Path) -> None:
     FORMS["source"](folder)
     with Hook() as hook:
@@ -692,7 +689,6 @@ def test_taken_off_it_does_not_put_itself_back(folder: Path) -> None:
     assert sys.meta_path == before
 
 
-@pytest.mark.xfail(reason="finding 4: IndexError", strict=True)
 def test_asked_while_the_meta_path_is_empty_it_finds_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Hook() as hook:
         monkeypatch.setattr(sys, "meta_path", [])
@@ -701,7 +697,6 @@ def test_asked_while_the_meta_path_is_empty_it_finds_nothing(folder: Path, monke
     assert found is None
 
 
-@pytest.mark.xfail(reason="finding 5: a thread that has passed the first place misses us", strict=True)
 def test_a_thread_that_walks_the_meta_path_meets_it_though_it_steps_forward_meanwhile(folder: Path) -> None:
     """Up to Python 3.13 `importlib` walks the list itself, and lets go of its lock between two finders."""
     for passed in (0, 1, 2, 3):

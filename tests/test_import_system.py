@@ -424,7 +424,6 @@ def test_every_config_is_patched(done: dict[str, tuple[Done, Done]], name: str) 
     all_patched(*both(done, name))
 
 
-@pytest.mark.xfail(reason="finding 3: endless recursion", strict=True)
 @pytest.mark.parametrize("place", "02")
 def test_every_config_is_patched_beside_a_finder_that_asks_all_others(
     done: dict[str, tuple[Done, Done]], place: str

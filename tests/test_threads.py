@@ -134,7 +134,6 @@ print(wrong)
 )
 
 
-@pytest.mark.xfail(reason="finding 5: a thread that has passed the first place misses us", strict=False)
 def test_forty_threads_while_our_finder_steps_to_the_front() -> None:
     """Stand-in modules, since only the first import after others came in front can go wrong: 150 times 40 of them."""
     done = run_child(SMALL_RACE, python=sys.executable, env={"PYTHONPATH": str(ROOT)}, timeout=150)
@@ -195,7 +194,6 @@ def stand_in_trl(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.xfail(reason="finding 8: both threads put a finder on", strict=True)
 def test_two_threads_that_install_at_once_install_once(tmp_path: Path) -> None:
     path = os.pathsep.join([str(stand_in_trl(tmp_path)), str(ROOT)])
     done = run_child(INSTALLING, python=sys.executable, env={"PYTHONPATH": path})

@@ -47,12 +47,19 @@ def adopt(module: "ModuleType") -> None:
         if getattr(home, name, None) is displaced:
             setattr(home, name, cls)
         identity.register_displaced(displaced, cls)
-        for (
-            shim
-        ) in displaced.__subclasses__():  # under trl.trainer, for what TRL 0.26 to 0.28 moved to trl.experimental
-            if shim is not cls and shim.__name__ == name and targets.is_config_module(shim.__module__):
-                identity.register_displaced(shim, cls)
+        _displace_shims(displaced, cls)
         note_owner(cls)
+
+
+def _displace_shims(displaced: "Any", cls: type) -> None:
+    # TRL 0.26 to 0.28 keep a subclass of what they have moved to trl.experimental in its old place, under its old name.
+    # Unsloth puts its class there too.
+    for shim in displaced.__subclasses__():
+        if shim is not cls and shim.__name__ == cls.__name__ and targets.is_config_module(shim.__module__):
+            try:
+                identity.register_displaced(shim, cls)
+            except TypeError:  # no mere shim
+                pass
 
 
 def note_owner(cls: type) -> None:
