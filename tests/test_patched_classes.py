@@ -334,6 +334,20 @@ def test_only_public_classes_that_config_modules_define_are_patched(tmp_path: An
     }
 
 
+def test_an_alias_beside_its_class_is_the_same_patched_class(tmp_path: Any) -> None:
+    """A stand-in for TRL, which has renamed classes so."""
+    text = stand_in.CONFIG.format(name="NewConfig") + "\nOldConfig = NewConfig\n"
+    stand_in.make(tmp_path, {"trl/trainer/new_config.py": text})
+    script = """
+        import json, pickle
+        from trl.trainer.new_config import NewConfig, OldConfig
+        loaded = pickle.loads(pickle.dumps(OldConfig()))
+        print(json.dumps([NewConfig is OldConfig, len(NewConfig.__mro__), type(loaded) is NewConfig]))
+    """
+    done = run_child(script, env={"UNSLOTH_HOOK": "1", "PYTHONPATH": str(tmp_path)})
+    assert json.loads(done.stdout) == [True, 4, True]
+
+
 def test_only_what_dataclasses_wrote_is_written_anew(tmp_path: Any) -> None:
     """A stand-in for TRL: its real configs write none of these by hand, or all alike."""
     body = """
