@@ -52,7 +52,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     probe = "\n".join(line.removeprefix("    ") for line in PROBE.splitlines())
     (folder / "package").mkdir()
     (folder / "package" / "__init__.py").touch()
-    for name in ("probe.py", "package/__main__.py", "package/module.py"):
+    for name in ("probe.py", "package/__main__.py", "package/module.py", "package/h.py"):
         (folder / name).write_text(probe)
     (folder / "exits.py").write_text("import sys; print('out'); print('err', file=sys.stderr); sys.exit(37)\n")
     (folder / "raises.py").write_text("def f():\n    raise ValueError('a user error')\n\nf()\n")
@@ -118,6 +118,7 @@ COMMANDS = {
     "script": (["probe.py", "a", "--help", "-h", "--", "b c", ""], ["PYTHON"]),
     "script in another folder": (["./package/module.py"], ["PYTHON"]),
     "module": (["-m", "package.module", "-m", "x", "--json"], ["PYTHON"]),
+    "module in one word, with an h in it": (["-mpackage.h", "-h"], ["PYTHON"]),
     "package": (["-m", "package", "--help"], ["PYTHON"]),
     "code": (["-c", "exec(open('probe.py').read())", "-c"], ["PYTHON"]),
     "python with options": (["PYTHON", "-u", "-W", "error", "-X", "dev", "probe.py", "-u"], []),

@@ -58,7 +58,9 @@ def command_line(arguments: Sequence[str]) -> list[str]:
     first, *rest = arguments
     if first in OF_PYTHON and not rest:
         raise CannotRun(f"{first} needs an argument: unsloth-hook run {first} ...", 2)
-    if first in OF_PYTHON or (first.lower().endswith(SCRIPTS) and (os.path.exists(first) or not shutil.which(first))):
+    if first[:2] in OF_PYTHON or (
+        first.lower().endswith(SCRIPTS) and (os.path.exists(first) or not shutil.which(first))
+    ):
         if not sys.executable:
             raise CannotRun(f"this Python does not know where it is: unsloth-hook run python {first} ...", 127)
         return [sys.executable, *arguments]
