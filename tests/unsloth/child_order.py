@@ -164,7 +164,7 @@ def convert() -> dict[str, Any]:
     )
     fields = list(type(trainer.args).__dataclass_fields__)
     seen = {"trainer": type(trainer).__name__, "fields": [name for name in fields if "unsloth" in name]}
-    return {**seen, **write("converted", trainer.args)}
+    return {**seen, **write("converted-SFT", trainer.args)}
 
 
 def patch_again() -> dict[str, Any]:
@@ -277,7 +277,8 @@ def main(order: str, folder: Path) -> None:
         for stem, config in configs.items()
     }
     facts["again"] = patch_again()
-    facts["converted"] = convert()
+    if order in ("trl", "late"):
+        facts["converted"] = convert()
     if "unsloth_hook.report" in sys.modules:
         import unsloth_hook
 

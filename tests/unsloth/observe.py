@@ -45,7 +45,7 @@ class Run:
         The old release runs `ldconfig`, which complains if another process does so just then.
         """
         text = f"{self.stdout}\n{self.stderr}".replace(str(self.folder), "FOLDER")
-        text = re.sub(r"0x[0-9a-f]+", "ADDRESS", text)
+        text = re.sub(r"0x[0-9a-f]+|(?<=\.py\.)\w{8}(?=\.tmp)", "RANDOM", text)
         return Counter(line for line in text.splitlines() if not line.startswith("ldconfig: "))
 
     def files(self, name: str) -> dict[str, str]:
