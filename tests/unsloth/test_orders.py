@@ -163,7 +163,8 @@ def test_patching_again_swaps_no_class_and_registers_nothing(observer: Observer,
 
 @pytest.mark.parametrize("order", ["trl", "late"])
 def test_training_arguments_become_a_config_with_the_extra_fields(observer: Observer, order: str) -> None:
-    stock, hooked = (observer.order(order)[which].facts["converted"] for which in WHICH)
+    stock = observer.order("trl")["stock"].facts["converted"]
+    hooked = observer.order(order)["hooked"].facts["converted"]
     assert stock["trainer"] == hooked["trainer"] == "UnslothSFTTrainer"
     assert "error" not in hooked
     assert hooked["class"] == "trl.trainer.sft_config.SFTConfig"
