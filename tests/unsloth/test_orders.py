@@ -13,6 +13,10 @@ from observe import HERE, TRAINERS, WHICH, Observer
 ORDERS = ("trl", "module", "unsloth", "late")
 RECONSTRUCTOR = {"__builtin__ object", "copy_reg _reconstructor"}  # what Unsloth's own reducer adds, from 2026.8 on
 
+# The old release's last resort, when importing a generated file by its name has failed twice; later ones have none.
+BY_PATH = pytest.param("by path", marks=pytest.mark.xfail(reason="no finder is asked, and nothing else is watching"))
+WAYS = ["by name"] if probes.FIXED else ["by name", BY_PATH]
+
 pytestmark = pytest.mark.unsloth
 each_order = pytest.mark.parametrize("order", ORDERS)
 
@@ -84,7 +88,7 @@ def test_it_has_trls_name_as_soon_as_its_module_has_been_executed(observer: Obse
 
 
 @each_order
-@pytest.mark.parametrize("way", ["by name", "by path"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_generated_file_that_is_imported_again_has_trls_names(observer: Observer, order: str, way: str) -> None:
     stock, hooked = (observer.order(order)[which].facts["generated_file"] for which in WHICH)
     assert hooked[way] == ["trl.trainer.reward_config", "RewardConfig", "RewardConfig"]
