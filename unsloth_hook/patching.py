@@ -16,7 +16,7 @@ _added: "set[Any]" = set()  # the extra dataclass fields; a mark in their metada
 strict = False  # set by install(strict=True); UNSLOTH_HOOK_STRICT=1 counts besides
 
 # What a class statement leaves in a class beside its body; the last two, from Python 3.13, are where `inspect` looks.
-AS_PRISTINE = ("__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__")
+AS_PRISTINE = ("__module__", "__doc__", "__firstlineno__", "__static_attributes__")
 
 
 class PatchError(RuntimeError):
@@ -71,7 +71,7 @@ def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
     if not _is_generated(getattr(pristine, "__init__", None)):
         raise TypeError("its __init__ is not one that dataclasses wrote")
     namespace = {name: vars(pristine)[name] for name in AS_PRISTINE if name in vars(pristine)}
-    namespace["__annotations__"] = {}
+    namespace |= {"__qualname__": pristine.__qualname__, "__annotations__": {}}
     for field in fields:
         of_value = getattr(builtins, field.type, None) or getattr(typing, field.type)
         namespace["__annotations__"][field.name] = typing.Optional[of_value]  # noqa: UP045 (Any | None: not in 3.10)
