@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 import standins
+import wrapt.importer
 from helpers import PACKAGE, ROOT, run_child
 from standins import FORMS, NAME, PROTOCOL, forget, in_front, look, look_at_spec
 
@@ -160,18 +161,23 @@ def test_reloading_any_form_wraps_once(form: str) -> None:
 
 
 def test_both_instrumentation_and_callback_take_effect(folder: Path) -> None:
-    for name, effect in (("instrumented", "INSTRUMENTED"), ("wrapt", "by_wrapt")):
-        with pytest.MonkeyPatch.context() as patch:
-            (folder / name).mkdir()
-            patch.syspath_prepend(folder / name)
-            before = list(sys.meta_path)
-            FORMS[name](folder / name)
-            with Hook():
-                module = importlib.import_module(NAME)
-            assert vars(module)[effect] is True
-            assert vars(module)["HOOKED"] == 1
-            sys.meta_path[:] = before
-        forget()
+    FORMS["instrumented"](folder)
+    with Hook():
+        module = importlib.import_module(NAME)
+    assert vars(module)["INSTRUMENTED"] is True
+    assert vars(module)["HOOKED"] == 1
+
+
+@pytest.mark.xfail(reason="finding 14: asked again while it asks, it stands aside", strict=True)
+def test_wrapts_hook_sees_what_ours_has_done(folder: Path) -> None:
+    """wrapt asks `importlib.util.find_spec`, and so us while we ask it; it calls its hooks when that loader is done."""
+    FORMS["wrapt"](folder)
+    with Hook():
+        for _ in range(2):  # in front of ours, then behind
+            forget()
+            wrapt.importer._post_import_hooks.pop(NAME, None)
+            wrapt.register_post_import_hook(lambda module: setattr(module, "seen", vars(module).get("HOOKED")), NAME)
+            assert vars(importlib.import_module(NAME))["seen"] == 1
 
 
 # ---- how the real spec is found
@@ -423,7 +429,6 @@ def by_function() -> None:
 EXACT = [by_statement, by_function] if sys.version_info >= (3, 11) else [by_statement]
 
 
-@pytest.mark.xfail(sys.version_info < (3, 11), reason="finding 7: the frame stays on 3.10", strict=True)
 @pytest.mark.parametrize("importing", EXACT)
 def test_a_module_that_raises_is_not_seen_and_leaves_no_frame_of_ours(
     folder: Path, importing: Callable[[], None]
@@ -501,6 +506,7 @@ class Blocking:
             raise self.error
 
 
+@pytest.mark.xfail(sys.version_info < (3, 11), reason="finding 7: two frames stay on 3.10", strict=True)
 @pytest.mark.parametrize("importing", EXACT)
 @pytest.mark.parametrize(
     "error", [ImportError("blocked"), *([ValueError("x"), KeyboardInterrupt()] if sys.version_info >= (3, 11) else [])]
