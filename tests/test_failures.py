@@ -267,7 +267,6 @@ for name in stock:
         assert row == [own, 1, 1, chunks, None, True, True], key
 
 
-@pytest.mark.xfail(reason="finding 13: beartype.claw's generated __init__ is taken for one of TRL's own", strict=True)
 def test_a_config_that_beartype_has_decorated_is_patched(trl: Path) -> None:
     """A stand-in for `beartype.claw`, which wraps the generated `__init__` in one that it generates itself."""
     decorated = """

@@ -168,7 +168,6 @@ def test_both_instrumentation_and_callback_take_effect(folder: Path) -> None:
     assert vars(module)["HOOKED"] == 1
 
 
-@pytest.mark.xfail(reason="finding 14: asked again while it asks, it stands aside", strict=True)
 def test_wrapts_hook_sees_what_ours_has_done(folder: Path) -> None:
     """wrapt asks `importlib.util.find_spec`, and so us while we ask it; it calls its hooks when that loader is done."""
     FORMS["wrapt"](folder)
@@ -506,7 +505,6 @@ class Blocking:
             raise self.error
 
 
-@pytest.mark.xfail(sys.version_info < (3, 11), reason="finding 7: two frames stay on 3.10", strict=True)
 @pytest.mark.parametrize("importing", EXACT)
 @pytest.mark.parametrize(
     "error", [ImportError("blocked"), *([ValueError("x"), KeyboardInterrupt()] if sys.version_info >= (3, 11) else [])]

@@ -458,7 +458,6 @@ def test_what_wrapt_hooks_too_is_reported_as_patched(done: dict[str, tuple[Done,
     assert both(done, "wrapt", -3) == ([], ["patched", "patched"])
 
 
-@pytest.mark.xfail(reason="finding 14: wrapt's hook is given the stock class", strict=True)
 def test_wrapts_hook_is_called_after_ours_and_the_real_loader_is_back(done: dict[str, tuple[Done, Done]]) -> None:
     stock, hooked = both(done, "wrapt")
     assert stock == [[], []]

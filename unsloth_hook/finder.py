@@ -35,25 +35,25 @@ class PostImportFinder:
         if not fullname.startswith(self._prefixes):
             return None
         callback = self._select(fullname)
-        asking = vars(self._thread).setdefault("asking", set())
-        if callback is None or fullname in asking:  # a finder that we are asking is asking all others
+        asking = vars(self._thread)
+        depth: int = asking.get(fullname, 0)
+        if callback is None or depth > 1:  # a finder that we ask may ask us, once: its callback comes after ours
             return None
-        asking.add(fullname)
+        asking[fullname] = depth + 1
         try:
             spec = find_behind(self, fullname, path, target)
         except BaseException as error:
             without_frames(error, 2)
             raise
         finally:
-            asking.discard(fullname)
+            asking[fullname] = depth
         if spec is not None and spec.loader is not None and not isinstance(spec.loader, PostImportLoader):
             spec.loader = PostImportLoader(spec, callback)  # type: ignore[assignment]
         return spec
 
     def _step_forward(self) -> None:
-        # A finder that answers for a whole package (typeguard's, beartype's, pytest's) hides us if it stands in front;
-        # behind us it is asked by us, and both take effect. Our hindmost place is kept: a thread that is walking the
-        # list now, and has passed the first place, must meet us there.
+        # In front of us, a finder that answers for a whole package (typeguard's, pytest's) hides us; behind, we ask it.
+        # Our hindmost place is kept for a thread that is walking the list now and has passed the first.
         if sys.meta_path.count(self) > 1:
             sys.meta_path.remove(self)
         if self in sys.meta_path:
@@ -110,7 +110,10 @@ class PostImportLoader:
 
 
 def _as_of_importlib(function: "FunctionType") -> "FunctionType":
-    # `warnings`, counting frames to the importer's line, and the import statement, trimming tracebacks, both know the
-    # frames to pass over by their file name.
+    # By this name `warnings` knows the frames not to count, and the import statement those to trim off tracebacks.
     function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
     return function
+
+
+for _function in (PostImportFinder.find_spec, find_behind):
+    _as_of_importlib(_function)  # type: ignore[arg-type]

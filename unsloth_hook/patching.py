@@ -92,8 +92,16 @@ def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
 
 
 def _is_generated(function: "Any") -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename == "<string>"  # dataclasses' exec, in every Python from 3.10
+    file = _file_of(function)
+    while file.startswith("<@beartype("):  # beartype.claw, if it is on, has wrapped what dataclasses wrote
+        function = function.__wrapped__
+        file = _file_of(function)
+    return file == "<string>"  # dataclasses' exec, in every Python from 3.10
+
+
+def _file_of(function: "Any") -> str:
+    file: str = getattr(getattr(function, "__code__", None), "co_filename", "")
+    return file
 
 
 class _PostInit:

@@ -37,6 +37,8 @@ at_once: dict[str, list[str]] = {}  # trainer -> module and name of its config w
 def make(cls: Any) -> Any:
     """A config without demands on the machine."""
     needed = {"teacher_model_server_url": "http://localhost"} if "ServerDistillation" in cls.__name__ else {}
+    if "logging_dir" in cls.__dataclass_fields__:
+        needed["logging_dir"] = "logs"  # by default the time of day is in it
     return cls("out", use_cpu=True, bf16=False, fp16=False, report_to="none", optim="adamw_torch", **needed)
 
 

@@ -60,7 +60,11 @@ def test_unsloth_writes_the_same_sources(observer: Observer, order: str) -> None
 @each_order
 def test_nothing_more_and_nothing_less_is_printed(observer: Observer, order: str) -> None:
     seen = observer.order(order)
-    assert seen["hooked"].lines() == seen["stock"].lines()
+    more = seen["hooked"].lines() - seen["stock"].lines()
+    if order == "late":  # that run converts, and the stock one that it is compared with does not
+        more -= observer.order("trl")["stock"].lines()
+    assert not more
+    assert not seen["stock"].lines() - seen["hooked"].lines()
 
 
 @each_order
