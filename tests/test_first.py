@@ -130,6 +130,7 @@ def test_a_look_without_an_import_brings_no_unsloth(tmp_path: Path) -> None:
 # A finder behind ours at which both threads meet: then each has been found before either is loaded.
 TOGETHER = """
 import threading
+from importlib.machinery import PathFinder
 
 class Together:
     meeting = threading.Barrier(2)
@@ -141,7 +142,7 @@ class Together:
                 pass
             Together.meeting.abort()
 
-sys.meta_path.insert(-1, Together())
+sys.meta_path.insert(sys.meta_path.index(PathFinder), Together())
 """
 THREADS = """
 import faulthandler, threading
@@ -160,7 +161,14 @@ assert not failed, failed
 """
 
 
-@pytest.mark.parametrize("how", ["", TOGETHER], ids=["as it comes", "found at the same moment"])
+AT_ONCE = pytest.param(
+    TOGETHER,
+    marks=pytest.mark.xfail(reason="Unsloth is imported with importlib's lock of trl, or transformers, held"),
+    id="found at the same moment",
+)
+
+
+@pytest.mark.parametrize("how", [pytest.param("", id="as it comes"), AT_ONCE])
 def test_two_threads_do_not_wait_for_each_other(tmp_path: Path, stock: dict, how: str) -> None:
     slow = "import time\ntime.sleep(0.5)\nimport transformers\ntime.sleep(0.5)\nimport trl\n"
     seen, ours = first(tmp_path, how + THREADS + DESCRIBE, slow, timeout=150)

@@ -9,7 +9,7 @@ from observe import TRAINERS, Observer
 
 pytestmark = pytest.mark.unsloth
 WARNING = "should be imported before"
-first = pytest.mark.parametrize("who", ["trl", "transformers", "peft", "threads"])
+first = pytest.mark.parametrize("who", ["trl", "transformers", "peft"])
 
 
 def framework(observer: Observer, who: str, hook: str = "first") -> observe.Run:

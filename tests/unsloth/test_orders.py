@@ -176,11 +176,13 @@ def test_training_arguments_become_a_config_with_the_extra_fields(observer: Obse
     assert stock["trainer"] == hooked["trainer"] == "UnslothSFTTrainer"
     assert "error" not in hooked
     assert hooked["class"] == "trl.trainer.sft_config.SFTConfig"
-    if probes.FIXED or order != "late":
-        assert "unsloth_num_chunks" in hooked["fields"]
-    assert hooked["extras"]["unsloth_num_chunks"] == "-1"
     if not probes.FIXED:
         assert stock["fields"] == [] and stock["error"].startswith("PicklingError")
+    if probes.FIXED or order != "late":
+        assert "unsloth_num_chunks" in hooked["fields"]
+        assert hooked["extras"]["unsloth_num_chunks"] == "-1"
+    else:  # the old release's trainers hold TRL's class, from before the hook came (docs/living-with-unsloth.md)
+        assert hooked["fields"] == stock["fields"] and hooked["values"] == stock["values"]
 
 
 @each_order
