@@ -9,6 +9,8 @@ import checkpoint_files as files
 import pytest
 from helpers import PACKAGE, run_child
 
+from unsloth_hook import locate
+
 HOOK = {"UNSLOTH_HOOK": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
 
 
@@ -46,6 +48,12 @@ def test_every_spelling_is_the_canonical_class_and_trainer() -> None:
     assert UnslothDPOTrainer.UnslothDPOConfig is trl.DPOConfig and UnslothRLOOConfig is trl.RLOOConfig
     """
     hooked(script)
+
+
+def test_a_config_is_looked_for_where_its_name_says() -> None:
+    locate.forget()
+    assert locate.in_trl("OnlineDPO") is not None
+    assert locate.classes.cache_info().misses <= 2  # not every config module of TRL
 
 
 def test_the_canonical_module_is_untouched() -> None:
@@ -109,8 +117,6 @@ def test_plain_torch_load_opens_what_this_trl_has() -> None:
     assert len(names) == 31
     done = hooked(script, input=json.dumps([str(files.DATA / name) for name in names]))
     found = json.loads(done.stdout.splitlines()[-1])
-    from unsloth_hook import locate
-
     opened = 0
     for name in names:
         stem = files.MANIFEST[name]["class"].rpartition("Unsloth")[2].removesuffix("Config")

@@ -15,7 +15,7 @@ import checkpoint_files as files
 import pytest
 from helpers import run_child
 
-from unsloth_hook import paths, pickles
+from unsloth_hook import paths, pickles, verdicts
 from unsloth_hook.checkpoint import CheckpointError, UnsafeCheckpointError, convert_checkpoint, inspect_checkpoint
 from unsloth_hook.checkpoint import load_training_args as load
 
@@ -67,6 +67,7 @@ CORPUS: dict[str, tuple[bytes, str]] = {
         reduce("builtins", "str", short("os") + b"\x85") + short("mkdir") + b"\x93" + ARGS + b"R",
         "builtins.str",
     ),
+    "STACK_GLOBAL of numbers": (b"K\x01K\x02\x93", "computed while unpickling"),
     "INST": (b"(" + NAME + b"ios\nmkdir\n", "os.mkdir"),
     "OBJ": (b"(cos\nmkdir\n" + NAME + b"o", "os.mkdir"),
     "NEWOBJ": (b"csubprocess\nPopen\n)\x81", "subprocess.Popen"),
@@ -106,6 +107,7 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     ),
     "a function of transformers.utils": (reduce("transformers.utils.hub", "cached_file"), "cached_file"),
     "a module that transformers imports": (reduce("transformers.trainer_utils", "os"), "trainer_utils.os"),
+    "a function that transformers imports": (reduce("transformers.trainer_utils", "NamedTuple"), "NamedTuple"),
     "a class that transformers imports": (b"ctransformers.trainer_utils\nAny\n)\x81", "trainer_utils.Any"),
     "a function of trl": (reduce("trl.trainer.utils", "pad"), "trl.trainer.utils.pad"),
     "a function of accelerate": (reduce("accelerate.utils.other", "save"), "accelerate.utils.other.save"),
@@ -123,7 +125,7 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     "torchvision": (reduce("torchx", "device"), "torchx.device"),
     "a device elsewhere": (reduce("torch.cuda", "device"), "torch.cuda.device"),
     "a name with a space": (reduce("trl.trainer.sft_config os", "mkdir"), "mkdir"),
-    "a module with an escape": (reduce("tr\\x6c.trainer.sft_config", "SFTConfig", b")"), "SFTConfig"),
+    "a module with an escape": (b"ctr\\x6c.trainer.sft_config\nSFTConfig\n)\x81", "x6c"),
     "a module of dots": (reduce("trl..trainer", "SFTConfig"), "trl..trainer"),
     "another config of a stray module": (b"cUnslothSFTTrainer\nUnslothGRPOConfig\n)\x81", "UnslothGRPOConfig"),
     "a stray name inside a package": (b"cevil.UnslothSFTTrainer\nUnslothSFTConfig\n)\x81", "evil.UnslothSFTTrainer"),
@@ -223,6 +225,12 @@ def test_nothing_runs_and_it_is_reported(case: str, shape: str, at: Path) -> Non
 
 # An object of a package of its own is left out by convert, with a report; in the field of a config the rest is kept.
 CARRIED = {"trl with a tail", "transformers with a tail", "a stray name inside a package"}
+
+
+@pytest.mark.parametrize("name", ["os.mkdir", "SFTConfig.__init__", "a b", ""])
+def test_what_is_no_identifier_is_no_class(name: str) -> None:
+    for module in ("torch", "trl.trainer.sft_config", "UnslothSFTTrainer", "vllm"):
+        assert verdicts.classify(pickles.Global(module, name)).note == "not the name of a class in a module"
 
 
 def test_the_payloads_would_run() -> None:
@@ -379,12 +387,15 @@ def test_bad_files_cost_nothing_and_say_why(case: str, at: Path) -> None:
     assert not (at / "out.bin").exists()
 
 
-@pytest.mark.parametrize("body", [laughs()[2:-1], deep(200)[2:-1]], ids=["billion laughs", "deep"])
+BIG = b"\x8b" + struct.pack("<i", 5000) + b"\x7f" * 5000
+
+
+@pytest.mark.parametrize("body", [laughs()[2:-1], deep(200)[2:-1], BIG], ids=["billion laughs", "deep", "big"])
 def test_a_config_whose_values_would_explode(body: bytes, at: Path) -> None:
     path = at / "training_args.bin"
     path.write_bytes(in_a_field(body))
     for function in (inspect_checkpoint, load, lambda path: convert_checkpoint(path, at / "out.bin")):
-        with pytest.raises(CheckpointError, match=r"more than|deep"):
+        with pytest.raises(CheckpointError, match=r"more than|deep|bits"):
             function(path)
 
 
@@ -399,12 +410,12 @@ def test_every_truncation_of_a_real_file(at: Path) -> None:
 
 def test_folders_pipes_and_devices(at: Path) -> None:
     (at / "folder").mkdir()
-    kinds = [at / "folder"]
+    kinds = {at / "folder": "Is a directory"}
     if sys.platform != "win32":
         os.mkfifo(at / "pipe")
-        kinds += [at / "pipe", Path("/dev/zero")]
-    for path in kinds:
-        with pytest.raises(CheckpointError, match=re.escape(str(path))):
+        kinds |= {at / "pipe": "not a regular file", Path("/dev/zero"): "not a regular file"}
+    for path, reason in kinds.items():
+        with pytest.raises(CheckpointError, match=re.escape(str(path)) + f".*{reason}"):
             inspect_checkpoint(path)
 
 
