@@ -145,7 +145,7 @@ def _pickle_entry(names: list[str]) -> str:
     lowered = [name.lower() for name in names]
     if any(name.endswith("/constants.pkl") for name in lowered):
         raise ContainerError("a TorchScript archive, not training arguments")
-    # Of two entries of one name torch takes the first, in any case of letters, and zipfile the last: one would be hidden.
+    # Of two entries of one name torch takes the first, in any case of letters, zipfile the last: one would be hidden.
     found = [name for name in names if name.lower().rpartition("/")[2] == "data.pkl"]
     if len(found) != 1:
         raise ContainerError(f"a zip with {len(found) or 'no'} data.pkl, so torch.save did not write it")
