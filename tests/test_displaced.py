@@ -313,3 +313,15 @@ def test_a_hundred_reloads_wrap_once(reloaded: Any) -> None:
 
 def test_trl_imported_anew_is_patched_anew(reloaded: Any) -> None:
     assert reloaded["anew"] == [True] * 4
+
+
+def test_object_is_no_base_that_makes_siblings() -> None:
+    class One:
+        pass
+
+    class Other:
+        pass
+
+    with pytest.raises(TypeError, match="cannot hold the state"):
+        register_displaced(One, Other)
+    assert One not in copyreg.dispatch_table

@@ -108,8 +108,7 @@ def test_some_config_does_check_max_length() -> None:
     assert any("must be smaller than max_length" in str(outcome) for outcome in seen)
 
 
-# GOLDConfig inherits the fields from SFTConfig and settles its own generation batch afterwards.
-@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "GOLDConfig"])
+@pytest.mark.parametrize("name", CONFIGS)
 def test_a_mini_batch_must_fit_the_generation_batch(name: str) -> None:
     plain, hooked = pair("classes", name)
     size, seen = plain["extras"]["generation_batch_size"], hooked["extras"]

@@ -76,7 +76,7 @@ def _lineage(cls: type | None) -> "Iterator[type]":
 
 def _can_hold(owner: type, displaced: type) -> bool:
     return issubclass(owner, displaced) or all(
-        any(heir in owner.__bases__ for heir in _lineage(base)) for base in displaced.__bases__
+        base is not object and any(heir in owner.__bases__ for heir in _lineage(base)) for base in displaced.__bases__
     )
 
 

@@ -57,6 +57,9 @@ def _own(pristine: type, name: str) -> type:
     missing = [field for field in targets.FIELDS if field.name not in present and field.wanted(present)]
     owner = _build(pristine, missing) if missing else pristine
     extras = [field.name for field in targets.FIELDS if field in missing or present.get(field.name) in _added]
+    if not missing and "__post_init__" in vars(owner):  # the base's rules run before this one has settled its values
+        inherited = [field for field in targets.FIELDS if field.name in extras]
+        owner.__post_init__ = _PostInit(inherited, vars(owner)["__post_init__"])  # type: ignore[attr-defined]
     _show_signatures(owner, extras)
     identity.patched.add(owner)
     report.classes[name] = {"state": "patched" if missing else "inherited", "fields": extras}
@@ -111,8 +114,9 @@ class _PostInit:
     that calls `super().__post_init__()` would be counted; a descriptor that hands out TRL's own is not.
     """
 
-    def __init__(self, fields: "Sequence[targets.Field]") -> None:
+    def __init__(self, fields: "Sequence[targets.Field]", own: "FunctionType | None" = None) -> None:
         self._fields = fields
+        self._own = own  # in a class that is not ours; in ours, it is the next one's in the order of resolution
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner: Any = owner
@@ -121,9 +125,10 @@ class _PostInit:
         from functools import partial, wraps
 
         if instance is None:
-            stock = super(self._owner, cls).__post_init__  # type: ignore[misc]
+            stock = self._own or super(self._owner, cls).__post_init__  # type: ignore[misc]
             return wraps(stock)(lambda instance: self.__get__(instance, cls)())
-        steps = [partial(super(self._owner, instance).__post_init__)]  # type: ignore[misc]
+        own = self._own and self._own.__get__(instance)
+        steps = [partial(own or super(self._owner, instance).__post_init__)]  # type: ignore[misc]
         for field in self._fields:
             value = getattr(instance, field.name, None)
             if value is not None and field.before:
