@@ -641,6 +641,8 @@ def works():
     forget()
     assert found >= 1
 
+_bootstrap.take_off()  # where the package is installed, its .pth line has been here
+forget()
 count, stock = [], list(sys.meta_path)
 _bootstrap.start()
 modules = sorted(name for name in sys.modules if name.startswith("unsloth_hook."))
