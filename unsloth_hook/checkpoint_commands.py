@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -48,6 +49,7 @@ def inspect(
     """
     files = _files(paths)
     chosen = [name.strip() for name in fields.split(",") if name.strip()]
+    gc.disable()  # trees of opcodes hold no cycles, and the collector would walk through them again and again
     # The table of many files has room for the chosen fields only.
     wanted = chosen if chosen or (len(files) > 1 and not as_json) else None
     found = _inspect_all(files, wanted, jobs or min(os.cpu_count() or 1, 1 + len(files) // _FILES_PER_PROCESS))

@@ -17,7 +17,7 @@ MAX_PICKLE_BYTES = 8 * 2**20
 MAX_DIRECTORY_BYTES = 2**20
 MAX_SIDE_BYTES = 2**20
 _ZIP_START, _ZIP_END = b"PK\x03\x04", b"PK\x05\x06"
-_SMALL, _CACHED_BYTES = 2**18, 10_000
+_SMALL, _CACHED_BYTES = 2**16, 10_000
 # torch/serialization.py: a legacy file is magic number, protocol, system info, the object, the storage keys.
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_OBJECT = 3

@@ -202,6 +202,7 @@ def in_trl(stem: str, what: str = "Config") -> Home | None:
     return homes[0] if homes else None
 
 
+@cache
 def version(package: str) -> str:
     """The installed version of ``package``, "" if it is not installed."""
     from importlib import metadata
@@ -214,5 +215,5 @@ def version(package: str) -> str:
 
 def forget() -> None:
     """Drop what was learned, after a package was installed or removed in this process."""
-    for function in (_spec, source, submodules, classes, _imports, enum_values, in_trl):
+    for function in (_spec, source, submodules, classes, _imports, enum_values, in_trl, version):
         function.cache_clear()
