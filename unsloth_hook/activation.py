@@ -75,7 +75,9 @@ def _put_on() -> bool:
     if _bootstrap.ours():
         return False
     if os.environ.get("UNSLOTH_HOOK", "").strip().lower() == "first":
-        sys.meta_path.insert(0, unsloth.UnslothFirstFinder())
+        from .first import UnslothFirstFinder
+
+        sys.meta_path.insert(0, UnslothFirstFinder())
     sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
     sys.meta_path.append(aliases.AliasFinder())  # last, so that a real module always wins
     return True
