@@ -16,17 +16,25 @@ def swap_loaded() -> None:
     Raises:
         PatchError: in strict mode, when a class cannot be patched.
     """
-    for name, module in list(sys.modules.items()):
-        if unsloth.is_generated_module(name) and module:
+    generated = [module for name, module in list(sys.modules.items()) if unsloth.is_generated_module(name) and module]
+    for module in generated:
+        unsloth.hand_back(module)
+    try:
+        for module in sorted(_config_modules(), key=_depth):
+            _swap(module)
+    finally:
+        for module in generated:
             unsloth.adopt(module)
-    for module in sorted(_config_modules(), key=_depth):
-        report.late = True
-        stock = targets.config_classes(module)
-        patching.swap(module)
-        for pristine in stock:
-            owner = getattr(module, pristine.__name__)
-            if owner is not pristine:
-                _take_over(pristine, owner)
+
+
+def _swap(module: "ModuleType") -> None:
+    report.late = True
+    stock = targets.config_classes(module)
+    patching.swap(module)
+    for pristine in stock:
+        owner = getattr(module, pristine.__name__)
+        if owner is not pristine:
+            _take_over(pristine, owner)
 
 
 def _config_modules() -> "list[ModuleType]":
@@ -48,7 +56,7 @@ def _take_over(pristine: "Any", owner: type) -> None:
     import gc
 
     for name, module in list(sys.modules.items()):
-        if (name == "trl" or name.startswith(targets.PREFIX)) and module:
+        if (name == "trl" or name.startswith(targets.PREFIX) or unsloth.is_generated_module(name)) and module:
             patching.rebind(module, pristine, owner)
     for subclass in pristine.__subclasses__():
         if subclass is not owner:

@@ -31,12 +31,8 @@ def adopt(module: "ModuleType") -> None:
     Unsloth does so itself from August 2026 on; before, its configs pickle as `UnslothSFTTrainer.UnslothSFTConfig`,
     which exists beside a compiled cache only.
     """
-    for cls in list(vars(module).values()):
-        if not isinstance(cls, type) or cls.__module__ != module.__name__ or cls.__name__[:7] != "Unsloth":
-            continue
+    for cls in _configs(module):
         displaced = cls.__bases__[0]
-        if not targets.is_config_module(displaced.__module__):
-            continue
         name, home = displaced.__qualname__, sys.modules[displaced.__module__]
         cls.__module__, cls.__qualname__, cls.__name__ = home.__name__, name, name
         if getattr(home, name, None) is displaced:
@@ -44,6 +40,28 @@ def adopt(module: "ModuleType") -> None:
         identity.register_displaced(displaced, cls)
         _displace_shims(displaced, cls)
         note_owner(cls)
+
+
+def hand_back(module: "ModuleType") -> None:
+    """Until it is adopted, let the config class of a generated module leave its name to TRL's class.
+
+    For a late activation, which then puts a patched class between the two, as if the hook had been there before.
+    """
+    for cls in _configs(module):
+        displaced = cls.__bases__[0]
+        setattr(sys.modules[displaced.__module__], displaced.__qualname__, displaced)
+
+
+def _configs(module: "ModuleType") -> "list[type]":
+    """The config classes in a generated module that go by names of its own."""
+    return [
+        cls
+        for cls in list(vars(module).values())
+        if isinstance(cls, type)
+        and cls.__module__ == module.__name__
+        and cls.__name__.startswith("Unsloth")
+        and targets.is_config_module(cls.__bases__[0].__module__)
+    ]
 
 
 def _displace_shims(displaced: "Any", cls: type) -> None:
