@@ -24,6 +24,7 @@ CANARY = "canary-of-unsloth-hook"
 NAME = f"X{struct.pack('<I', len(CANARY)).decode('latin1')}{CANARY}".encode("latin1")
 ARGS = NAME + b"\x85"
 SFT = b"ctrl.trainer.sft_config\nSFTConfig\n"
+OBJECT = b"cbuiltins\nobject\n"
 
 
 def short(text: str) -> bytes:
@@ -89,7 +90,16 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     "builtins": (reduce("builtins", "exec"), "builtins.exec"),
     "builtins, old spelling": (reduce("__builtin__", "eval"), "__builtin__.eval"),
     "getattr": (b"cbuiltins\ngetattr\n" + SFT + short("__init__") + b"\x86R", "builtins.getattr"),
-    "copyreg": (b"ccopyreg\n_reconstructor\n" + SFT + b"cbuiltins\nobject\nN\x87R", "copyreg._reconstructor"),
+    "copyreg, of a number": (b"ccopyreg\n_reconstructor\n" + SFT + b"cbuiltins\nint\nK\x05\x87R", "builtins.int"),
+    "copyreg, with a state": (b"ccopyreg\n_reconstructor\n" + SFT + OBJECT + b"K\x05\x87R", "copyreg._reconstructor"),
+    "copyreg, with too little": (b"ccopyreg\n_reconstructor\n" + SFT + OBJECT + b"\x86R", "copyreg._reconstructor"),
+    "copyreg, not called": (b"ccopyreg\n_reconstructor\n" + SFT + OBJECT + b"N\x87\x81", "copyreg._reconstructor"),
+    "copyreg, of a stranger": (
+        b"ccopyreg\n_reconstructor\ncsubprocess\nPopen\n" + OBJECT + b"N\x87R",
+        "subprocess.Popen",
+    ),
+    "copyreg, of nothing": (b"ccopyreg\n_reconstructor\nN" + OBJECT + b"N\x87R", "a NoneType"),
+    "object": (OBJECT + b")\x81", "builtins.object"),
     "codecs": (reduce("_codecs", "encode"), "_codecs.encode"),
     "operator": (reduce("operator", "attrgetter"), "operator.attrgetter"),
     "functools.partial": (b"cfunctools\npartial\ncos\nmkdir\n\x85R", "functools.partial"),

@@ -35,9 +35,9 @@ print(json.dumps(results))
 """
 
 
-def load_all(hook: str) -> dict[str, Any]:
+def load_all(hook: str, before: str = "") -> dict[str, Any]:
     paths = json.dumps([str(files.DATA / name) for name in files.ALL])
-    done = run_child(LOAD_ALL, input=paths, env={"UNSLOTH_HOOK": hook})
+    done = run_child(before + LOAD_ALL, input=paths, env={"UNSLOTH_HOOK": hook})
     results: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return results
 
@@ -49,7 +49,7 @@ def loaded() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def loaded_with_hook() -> dict[str, Any]:
-    return load_all("1")
+    return load_all("1", before="from trl import SFTConfig, SFTTrainer")  # what is loaded makes no difference either
 
 
 def test_the_two_runs_differ_in_the_hook(loaded: dict[str, Any], loaded_with_hook: dict[str, Any]) -> None:
@@ -193,6 +193,33 @@ def test_a_default_factory_field_that_the_file_lacks(tmp_path: Path) -> None:
     first, second = (load_training_args({str(path)!r}) for _ in range(2))
     assert first.seed == 3 and first.young == ["fresh"] and first.young is not second.young
     assert "young" in first.to_dict() and "young" in repr(first)
+    """
+    run_child(script)
+
+
+@pytest.mark.parametrize("protocol", [1, 2, 4])
+def test_what_unsloths_own_reducer_writes_is_as_what_trl_writes(tmp_path: Path, protocol: int) -> None:
+    """Unsloth from 2026.8 on pickles instances of displaced classes by `copyreg._reconstructor`, as protocol 1 does."""
+    written, plain = tmp_path / "training_args.bin", files.SFT_PORTABLE
+    script = f"""
+    import copyreg, pickle, torch
+    from unsloth_hook import convert_checkpoint, inspect_checkpoint, load_training_args
+
+    class AsUnsloth(pickle._Pickler):
+        def reducer_override(self, value):
+            if type(value).__name__ != "SFTConfig":
+                return NotImplemented
+            return copyreg._reconstructor, (type(value), object, None), vars(value)
+
+    config = torch.load({str(plain)!r}, weights_only=False)
+    with open({str(written)!r}, "wb") as file:
+        AsUnsloth(file, {protocol}).dump(config)
+    assert b"_reconstructor" in open({str(written)!r}, "rb").read()
+    seen = inspect_checkpoint({str(written)!r})
+    assert (seen.verdict, seen.config_class) == ("portable", "trl.trainer.sft_config.SFTConfig")
+    assert seen.fields == inspect_checkpoint({str(plain)!r}).fields
+    first, second = (load_training_args(path) for path in ({str(written)!r}, {str(plain)!r}))
+    assert type(first) is type(second) and first.to_dict() == second.to_dict() and set(vars(first)) == set(vars(second))
     """
     run_child(script)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import pkgutil
 import re
 import sys
@@ -38,11 +39,15 @@ def _spec(module: str) -> ModuleSpec | None:
             if spec is None or spec.submodule_search_locations is None:
                 return None
             # Not importlib.util.find_spec: for a submodule that imports the parents.
-            path = list(spec.submodule_search_locations)
-            spec = PathFinder.find_spec(".".join([root, *rest[: depth + 1]]), path)
+            spec = PathFinder.find_spec(".".join([root, *rest[: depth + 1]]), _folders(spec))
     except (ImportError, ValueError, AttributeError):
         return None
     return spec
+
+
+def _folders(spec: ModuleSpec) -> list[str]:
+    # transformers 5, once its deferred parts are imported, has Path objects there, which PathFinder passes over.
+    return [os.fspath(folder) for folder in spec.submodule_search_locations or ()]
 
 
 def exists(module: str) -> bool:
@@ -68,9 +73,7 @@ def source(module: str) -> str | None:
 def submodules(package: str) -> tuple[str, ...]:
     """The last names of the modules in ``package``, sorted."""
     spec = _spec(package)
-    if spec is None or spec.submodule_search_locations is None:
-        return ()
-    return tuple(sorted(info.name for info in pkgutil.iter_modules(list(spec.submodule_search_locations))))
+    return tuple(sorted(info.name for info in pkgutil.iter_modules(_folders(spec)))) if spec else ()
 
 
 @cache

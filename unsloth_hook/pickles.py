@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 # A real training_args.bin has about 1,100 opcodes; these bounds keep a hostile one under a second and a few MiB.
-MAX_OPCODES = 200_000
+MAX_OPCODES = 100_000
 MAX_INT_BITS = 4_096
 # Numbers can be chosen to collide in a dict (their hash is no secret), texts cannot.
 MAX_ODD_KEYS = 2_000
@@ -40,6 +40,12 @@ class Global:
 
     def __str__(self) -> str:
         return f"{self.module}.{self.name}"
+
+
+# `copyreg._reconstructor(cls, object, None)` is another way to write `cls.__new__(cls)`: pickle protocols 0 and 1 do,
+# and Unsloth's own reducer for displaced classes (August 2026 and later). Any other call of it stays a call.
+RECONSTRUCTOR = (Global("copyreg", "_reconstructor"), Global("copy_reg", "_reconstructor"))
+OBJECT = (Global("builtins", "object"), Global("__builtin__", "object"))
 
 
 @dataclass(eq=False)
@@ -174,6 +180,13 @@ class _Walker:
         self.stack.append(Opaque(what))
 
     def build(self, func: Any, args: Any, called: bool, kwargs: Any = None) -> None:
+        if (
+            func in RECONSTRUCTOR
+            and called
+            and isinstance(args, tuple)
+            and args[1:] in [(base, None) for base in OBJECT]
+        ):
+            func, args, called = args[0], (), False
         if not isinstance(func, Global):
             self.alarm(f"a call of something that is no global: {_text(func)}")
         if not isinstance(args, tuple):

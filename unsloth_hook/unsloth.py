@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+
 def is_generated_module(name: str) -> bool:
     """Is this the name of a module that Unsloth generates, `Unsloth<X>Trainer` in its compiled cache?"""
     last = name.rpartition(".")[2].removeprefix("unsloth_cache_")

@@ -10,7 +10,7 @@ from functools import cache
 
 from unsloth_hook import locate, releases
 from unsloth_hook.locate import Home
-from unsloth_hook.pickles import Built, Global, Pickle, is_texts
+from unsloth_hook.pickles import OBJECT, RECONSTRUCTOR, Built, Global, Pickle, is_texts
 
 PORTABLE, STRAY, MOVED, REMOVED, UNSAFE = "portable", "stray", "moved", "removed", "unsafe"
 
@@ -76,9 +76,9 @@ class Verdict:
     """What a global is.
 
     ``verdict`` is one of the five words. ``kind`` says how it may be used: "config", "enum", "device", "dtype",
-    "container", "gone" (no such class any more: a plain value is left), "foreign" (a class of a package that this
-    project does not read), "unsafe". ``home`` is where the class is today, or with ``nearest`` a stand-in for a class
-    that exists no more.
+    "container", "maker" (part of another way to write that an object is made), "gone" (no such class any more: a plain
+    value is left), "foreign" (a class of a package that this project does not read), "unsafe". ``home`` is where the
+    class is today, or with ``nearest`` a stand-in for a class that exists no more.
     """
 
     verdict: str
@@ -109,6 +109,8 @@ def classify(name: Global) -> Verdict:
         return Verdict(UNSAFE, "unsafe", note="not the name of a class in a module")
     if (name.module, name.name) in CONTAINERS:
         return Verdict(PORTABLE, "container")
+    if name in RECONSTRUCTOR or name in OBJECT:
+        return Verdict(PORTABLE, "maker", note="another way to write that an object is made")
     if root == "torch":
         return _torch(name)
     if stem := stray_stem(name.module):
@@ -250,6 +252,8 @@ def _misuse(built: Built, kind: str) -> str:
         return _container_misuse(built)
     if kind == "dtype":
         return "a dtype is called"
+    if kind == "maker":
+        return "called in another way than pickle and Unsloth do"
     return ""
 
 
