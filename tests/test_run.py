@@ -90,7 +90,7 @@ def start(command: Sequence[Any], cwd: Path, env: Mapping[str, str | None] | Non
 def outcome(command: Sequence[Any], cwd: Path, env: Mapping[str, str | None] | None = None) -> dict[str, Any]:
     """Run a command to its end; what the probe printed is parsed."""
     process = start(command, cwd, env)
-    out, err = process.communicate("some input\n", timeout=60)
+    out, err = process.communicate("some input\n", timeout=180)
     shown: dict[str, Any] = {"code": process.returncode, "out": out, "err": err, "hooked": None}
     if out.startswith("{"):
         printed = json.loads(out)

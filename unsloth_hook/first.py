@@ -91,7 +91,8 @@ def _held_locks() -> "list[Any]":
 
 
 def _locks() -> "dict[str, Any]":
-    alive = {name: reference() for name, reference in list(_frozen_importlib._module_locks.items())}  # type: ignore[attr-defined]
+    references = getattr(_frozen_importlib, "_module_locks", {})  # private, but the same in CPython 3.10 to 3.14
+    alive = {name: reference() for name, reference in list(references.items())}
     return {name: lock for name, lock in alive.items() if lock is not None}
 
 
