@@ -87,7 +87,7 @@ class Done:
         return json.loads(self.stdout.splitlines()[-1])
 
 
-def run_scripts(folder: Path, scripts: Mapping[str, tuple[str, bool]], timeout: float = 60) -> dict[str, Done]:
+def run_scripts(folder: Path, scripts: Mapping[str, tuple[str, bool]], timeout: float = 180) -> dict[str, Done]:
     """Run scripts, each in a fork of its own.
 
     Args:
