@@ -19,6 +19,7 @@ QUIET = {
     "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_OFFLINE": "1",
     "OMP_NUM_THREADS": "2",
+    "PYTEST_ADDOPTS": "-p no:ddtrace",  # its plugin puts an import hook into the process
     "TOKENIZERS_PARALLELISM": "false",
     "TQDM_DISABLE": "1",
 }
@@ -43,7 +44,8 @@ def make_venv(folder: Path, *paths: str | os.PathLike[str]) -> Path:
     """
     venv.EnvBuilder(symlinks=os.name != "nt", with_pip=False).create(folder)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    (site_packages(python) / "_paths.pth").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+    lines = ["# not empty: for a file with text, Python 3.13 imports one codec more", *paths]
+    (site_packages(python) / "_paths.pth").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return python
 
 

@@ -14,7 +14,6 @@ import py_compile
 import subprocess
 import sys
 import tempfile
-import textwrap
 import types
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -62,17 +61,22 @@ SPEC = (
 
 
 class Answering:
-    """Somebody else's finder: answers for `NAME` with a loader of its own making."""
+    """Somebody else's finder: answers for one name with a loader of its own making."""
 
-    def __init__(self, make_loader: Callable[[str], Any], **spec: Any) -> None:
-        self.make_loader, self.spec = make_loader, spec
+    locations: "list[str] | None" = None  # where to look for submodules, if the spec is a package's
+
+    def __init__(self, make_loader: Callable[[str], Any], *, name: str = NAME, **spec: Any) -> None:
+        self.make_loader, self.name, self.spec = make_loader, name, spec
 
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "types.ModuleType | None" = None
     ) -> "importlib.machinery.ModuleSpec | None":
-        if name != NAME:
+        if name != self.name:
             return None
-        return importlib.machinery.ModuleSpec(name, self.make_loader(name), **self.spec)
+        spec = importlib.machinery.ModuleSpec(name, self.make_loader(name), **self.spec)
+        if self.locations:
+            spec.submodule_search_locations = self.locations
+        return spec
 
 
 class Recording:
@@ -89,6 +93,8 @@ class Recording:
 class LegacyLoader:
     """`load_module` and nothing else: how loaders were before PEP 451 (Python 3.4)."""
 
+    body = BODY
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -96,7 +102,7 @@ class LegacyLoader:
         module = sys.modules.setdefault(name, types.ModuleType(name))
         module.__loader__ = self
         module.__spec__ = importlib.machinery.ModuleSpec(name, self)
-        exec(BODY, vars(module))
+        exec(self.body, vars(module))
         return module
 
 
@@ -238,39 +244,47 @@ FORMS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def build_editable(name: str, project: Path, site: Path, version: str = "1.0") -> None:
-    """Let setuptools write its `__editable___<name>_<version>_finder.py` for one package, and install the wheel.
+def build_editable(
+    name: str,
+    project: Path,
+    site: Path,
+    version: str = "1.0",
+    *,
+    backend: str = "setuptools.build_meta",
+    settings: str = "",
+    finder: str = "__editable___*_finder.py",
+) -> None:
+    """Let a build backend make an editable install of one package that has a finder, and install the wheel.
 
     Args:
         name: of the distribution and of the package, a folder in `project`.
         project: where the package is; gets a `pyproject.toml`.
         site: the site-packages folder to unpack the wheel into.
         version: of the distribution.
+        backend: setuptools' or hatchling's.
+        settings: TOML for the backend; by default what setuptools wants.
+        finder: pattern of the file name of its finder.
     """
+    table = settings or f'[tool.setuptools]\npackages = ["{name}"]'
     (project / "pyproject.toml").write_text(
-        textwrap.dedent(f"""
-            [build-system]
-            requires = ["setuptools"]
-            build-backend = "setuptools.build_meta"
-            [project]
-            name = "{name}"
-            version = "{version}"
-            [tool.setuptools]
-            packages = ["{name}"]
-        """)
+        f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n'
+        f'[project]\nname = "{name}"\nversion = "{version}"\n{table}\n'
     )
     out = project / "wheels"
-    subprocess.run(
-        [sys.executable, "-c", f"from setuptools.build_meta import build_editable as build; build({str(out)!r})"],
+    out.mkdir()
+    command = f"import {backend} as it; it.build_editable({str(out)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", command],
         cwd=project,
         env={**os.environ, "PYTHONPATH": ""},
-        check=True,
         capture_output=True,
+        text=True,
     )
+    assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = out.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    assert list(site.glob("__editable___*_finder.py")), "setuptools chose another kind of editable install"
+    assert list(site.glob(finder)), f"{backend} chose another kind of editable install"
 
 
 def forget() -> None:

@@ -7,10 +7,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
-    from types import FunctionType, ModuleType
-    from typing import Any
+    from types import ModuleType
+    from typing import Any, TypeVar
 
+    F = TypeVar("F")
+    Path = Sequence[str] | None
     Callback = Callable[[ModuleType], None]
+
+
+def _as_of_importlib(function: "F") -> "F":
+    # By this name `warnings` knows the frames not to count, and the import statement those to trim off tracebacks.
+    function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")  # type: ignore
+    return function
 
 
 class PostImportFinder:
@@ -22,13 +30,10 @@ class PostImportFinder:
     """
 
     def __init__(self, prefixes: tuple[str, ...], select: "Callable[[str], Callback | None]") -> None:
-        self._prefixes = prefixes
-        self._select = select
-        self._thread = _thread._local()
+        self._prefixes, self._select, self._thread = prefixes, select, _thread._local()
 
-    def find_spec(
-        self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
-    ) -> "ModuleSpec | None":
+    @_as_of_importlib
+    def find_spec(self, fullname: str, path: "Path" = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
         """The real spec with its loader wrapped, or None to let the import system go on (PEP 451)."""
         if sys.meta_path and sys.meta_path[0] is not self:
             self._step_forward()
@@ -47,7 +52,7 @@ class PostImportFinder:
             raise
         finally:
             asking[fullname] = depth
-        if spec is not None and spec.loader is not None and not isinstance(spec.loader, PostImportLoader):
+        if spec is not None and spec.loader is not None and not hasattr(spec.loader, "_stepping_aside"):
             spec.loader = PostImportLoader(spec, callback)  # type: ignore[assignment]
         return spec
 
@@ -60,9 +65,8 @@ class PostImportFinder:
             sys.meta_path.insert(0, self)
 
 
-def find_behind(
-    asking: object, fullname: str, path: "Sequence[str] | None", target: "ModuleType | None"
-) -> "ModuleSpec | None":
+@_as_of_importlib
+def find_behind(asking: object, fullname: str, path: "Path", target: "ModuleType | None") -> "ModuleSpec | None":
     """The spec that the finders behind `asking` find. Those before it have been asked, or are asking it just now."""
     finders = sys.meta_path
     for finder in finders[finders.index(asking) + 1 if asking in finders else 0 :]:
@@ -83,37 +87,33 @@ class PostImportLoader:
     """Stands in for the real loader until the module is executed; whatever the real one can do, this one can."""
 
     def __init__(self, spec: "ModuleSpec", callback: "Callback") -> None:
-        self._spec = spec
-        self._real = spec.loader
-        self._callback = callback
+        self._spec, self._real, self._callback = spec, spec.loader, callback
+
+    __class__ = property(lambda self: type(self._real))  # for isinstance
 
     def __getattr__(self, name: str) -> "Any":
         if name.startswith("__"):  # no part of the loader protocol, and asked for by copy before _real is there
             raise AttributeError(name)
-        method = getattr(self._real, name)
-        return self._and_callback(method) if name in ("exec_module", "load_module") else method
+        try:
+            method = getattr(self._real, name)
+        except AttributeError as error:
+            without_frames(error, 1)
+            raise
+        return self._stepping_aside(method, name) if name in ("exec_module", "load_module", "get_code") else method
 
-    def _and_callback(self, execute: "Callable[[Any], ModuleType | None]") -> "Callable[[Any], ModuleType | None]":
-        def execute_and_call_back(argument: "Any") -> "ModuleType | None":  # a module, or for load_module its name
-            self._spec.loader = self._real
+    def _stepping_aside(self, execute: "Callable[[Any], Any]", name: str) -> "Callable[[Any], Any]":
+        @_as_of_importlib
+        def step_aside(argument: "Any") -> "Any":  # a module, or but for exec_module its name
+            self._spec.loader = self._real  # after get_code too: `runpy` runs the code itself, with this spec
             if getattr(argument, "__loader__", None) is self:
                 argument.__loader__ = self._real
             try:
-                loaded = execute(argument)
+                result = execute(argument)
             except BaseException as error:
                 without_frames(error, 1)
                 raise
-            self._callback(argument if loaded is None else loaded)
-            return loaded
+            if name != "get_code":
+                self._callback(argument if result is None else result)
+            return result
 
-        return _as_of_importlib(execute_and_call_back)  # type: ignore[arg-type]
-
-
-def _as_of_importlib(function: "FunctionType") -> "FunctionType":
-    # By this name `warnings` knows the frames not to count, and the import statement those to trim off tracebacks.
-    function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
-    return function
-
-
-for _function in (PostImportFinder.find_spec, find_behind):
-    _as_of_importlib(_function)  # type: ignore[arg-type]
+        return step_aside
