@@ -624,10 +624,3 @@ def test_limits_names_what_was_tried() -> None:
     order = ("trl", "transformers", "torch", "accelerate", "unsloth")
     assert rows[2:] == [[each.get(name, "-") for name in order] for each in versions.TRIED]
     assert all(each["python"].startswith("3.11.") for each in versions.TRIED)
-
-
-@pytest.mark.parametrize("page", ["routes.md", "troubleshooting.md", "limits.md"])
-def test_links_of_the_docs_lead_somewhere(page: str) -> None:
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)\)", text):
-        assert (ROOT / "docs" / target).exists()

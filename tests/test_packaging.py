@@ -114,7 +114,7 @@ def test_the_sdist_has_the_whole_project(sdist: Path) -> None:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     folders = ("unsloth_hook", "sitecustomize_example", "tests", "docs")
     expected = {f"{folder}/{path}" for folder in folders for path in files_of(ROOT / folder)}
-    expected |= {".ci/run", ".gitignore", "pyproject.toml"}
+    expected |= {".ci/run", ".gitignore", ".mkdocs.yml", ".pre-commit-config.yaml", "pyproject.toml"}
     expected |= {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md"}
     assert names - {"PKG-INFO"} == expected
 

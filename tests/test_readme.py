@@ -1,10 +1,9 @@
-"""README says what happens: its commands are CI's, and what it shows is what Python answers."""
+"""README says what happens: its commands are CI's. What it shows is run in test_docs.py."""
 
 import re
-import shlex
 
-import pytest
-from helpers import ROOT, run_child
+import pages
+from helpers import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -37,20 +36,11 @@ def test_the_constraints_name_a_cpu_build() -> None:
     assert all("==" in line for line in lines if line and not line.startswith("#"))
 
 
-def test_before_and_after_are_as_shown() -> None:
+def test_the_same_command_is_shown_before_and_after() -> None:
+    """What they print is compared in test_docs.py."""
     (shown,) = blocks("console")
-    (before, error), (after, answer) = (part.strip().split("\n") for part in shown.split("$ ")[1:])
+    before, after = (part.command for part in pages.sessions(shown))
     assert after == f"UNSLOTH_HOOK=1 {before}"
-    python, *args = shlex.split(before)
-    assert python == "python"
-    stock = run_child(args=args, check=False)
-    assert (stock.returncode, stock.stderr.splitlines()[-1]) == (1, error)
-    assert run_child(args=args, env={"UNSLOTH_HOOK": "1"}).stdout == f"{answer}\n"
-
-
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!https?:)([^)#]+)\)", README))))
-def test_links_lead_somewhere(target: str) -> None:
-    assert (ROOT / target).exists()
 
 
 def test_it_fits_two_screens() -> None:

@@ -43,9 +43,15 @@ def inspect(
     """Say what a training_args.bin holds, without running anything of it.
 
     Shows the class, every name in the pickle (portable, stray, moved, removed or unsafe), the values, and a verdict.
-    Tokens are never shown. Exit code: 0 all portable, 1 some not portable, 2 some unsafe or unreadable.
+    Tokens are never shown.
 
-    Examples: unsloth-hook inspect outputs/checkpoint-500 -- unsloth-hook inspect runs/ --fields learning_rate,seed
+    Exit code: 0 all portable, 1 some not portable, 2 some unsafe or unreadable.
+
+    Examples:
+
+        unsloth-hook inspect outputs/checkpoint-500
+
+        unsloth-hook inspect runs/ --fields learning_rate,seed
     """
     files = _files(paths)
     chosen = [name.strip() for name in fields.split(",") if name.strip()]
@@ -72,10 +78,15 @@ def convert(
 ) -> None:
     """Rewrite training_args.bin files so that they open with only transformers and TRL.
 
-    Every result is opened by a Python without the hook before it replaces anything. Portable files are left alone. Exit
-    code: 0 all done, 1 some value could not be carried (the table says which), 2 some file could not be converted.
+    Every result is opened by a Python without the hook before it replaces anything. Portable files are left alone.
 
-    Examples: unsloth-hook convert outputs/ --in-place -- unsloth-hook convert old/training_args.bin -o new/
+    Exit code: 0 all done, 1 some value could not be carried (the table says which), 2 some file could not be converted.
+
+    Examples:
+
+        unsloth-hook convert outputs/ --in-place
+
+        unsloth-hook convert old/training_args.bin -o new/
     """
     if bool(output) == in_place and not (dry_run and not output):
         _fail("say where to write: -o DIR, or --in-place (or --dry-run to see what would be done)")

@@ -59,8 +59,7 @@ def convert_checkpoint(
     """Write a ``training_args.bin`` that opens with only transformers and TRL, under the names that they use.
 
     Every value is kept, under the class that `load_training_args` would choose. Before anything is replaced, a child
-    Python
-    without the hook opens the new file. The target is written atomically and keeps the source's permission bits.
+    Python without the hook opens the new file. The target is written atomically and keeps the source's permission bits.
 
     Args:
         source: a file, local or with a scheme that fsspec opens.

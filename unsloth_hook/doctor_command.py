@@ -36,8 +36,13 @@ def doctor(
     Exit code: 0 nothing is wrong, 1 something is, 2 that Python does not
     start.
 
-    Examples: unsloth-hook doctor -- unsloth-hook doctor --json --
-    unsloth-hook doctor /opt/venv/bin/python -I
+    Examples:
+
+        unsloth-hook doctor
+
+        unsloth-hook doctor --json
+
+        unsloth-hook doctor /opt/venv/bin/python -I
     """
     from unsloth_hook import doctor as checks
     from unsloth_hook import environment

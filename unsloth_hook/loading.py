@@ -32,8 +32,8 @@ def load_training_args(path: str | os.PathLike[str]) -> Any:
     """Open a ``training_args.bin`` of any TRL or Unsloth release as a config object of the installed TRL.
 
     Only config dataclasses and enums of trl, transformers and accelerate, ``torch.device``, dtypes and plain
-    containers are
-    ever imported; no constructor and no function is called. It makes no difference whether the hook is on.
+    containers are ever imported; no constructor and no function is called. It makes no difference whether the hook is
+    on.
 
     Args:
         path: a file, local or with a scheme that fsspec opens.

@@ -3,7 +3,11 @@
 import os
 
 import observe
+import probes
 import pytest
+
+# Shows the fault that the later releases have not.
+collect_ignore = ["test_docs.py"] if probes.FIXED else []
 
 
 @pytest.fixture(scope="session")
