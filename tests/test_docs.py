@@ -9,11 +9,12 @@ A ```python block is run under the hook, with nothing to compare; with title="NA
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pages
 import pytest
-from helpers import ROOT, clean_env, run_child
+from helpers import ROOT, clean_env, run_child, site_packages
 from installed import installed_python
 
 # What cannot be run here, by the attribute not_run="..." of its block, and why.
@@ -57,7 +58,7 @@ def to_run(page: str) -> list[pages.Fence]:
 
 
 @pytest.fixture
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """The working directory of a page's commands, with the files that it speaks of."""
     page = request.getfixturevalue("page")
     for target, source in FILES.get(page, {}).items():
@@ -69,7 +70,9 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     for fence in fences(page, "python"):
         if "title" in fence.attributes:
             (tmp_path / fence.attributes["title"]).write_text(fence.text, encoding="utf-8")
-    return tmp_path
+    yield tmp_path
+    for name in ("unsloth_hook_enabled.pth", "sitecustomize.py"):  # of a page that failed half-way
+        (site_packages(installed_python()) / name).unlink(missing_ok=True)
 
 
 def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":

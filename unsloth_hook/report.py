@@ -15,15 +15,19 @@ classes: "dict[str, dict[str, Any]]" = {}  # full class name -> {"state": patche
 
 
 def status() -> "dict[str, Any]":
-    """What the hook did in this process.
+    """What the hook did in this process, as plain values, ready for JSON.
+
+    - `active` (bool), and `route`: `env`, `sitecustomize`, `install`, … or None
+    - `late` (bool): TRL's configs had been imported before; references taken by then are not rebound
+    - `classes`, by full name: `state` (`patched`; `inherited`: has the fields from its base; `unsloth`: Unsloth's class
+      owns the name; `left`: as TRL wrote it), `fields` (the extra ones) or, if left, the `reason`
+    - `variable`: UNSLOTH_HOOK as it is now
+    - `asked`: the routes that start-up code came by
+    - `meta_path`: the finders in order
+    - `bypassed`: the config modules that were loaded past the hook, by name, each with its loader
 
     Returns:
-        A dict of plain values, ready for JSON: `active` (bool), `route` (`env`, `sitecustomize`, `install`, … or None),
-        `late` (bool: TRL's configs had been imported before; references taken by then are not rebound), and `classes`,
-        by full name: `state` (`patched`; `inherited`: has the fields from its base; `unsloth`: Unsloth's class owns the
-        name; `left`: as TRL wrote it), `fields` (the extra ones) or, if left, the `reason`. Besides: `variable`
-        (UNSLOTH_HOOK as it is now), `asked` (the routes that start-up code came by), `meta_path` (the finders in order)
-        and `bypassed` (the config modules that were loaded past the hook, by name, each with its loader).
+        A dict with these keys.
     """
     from . import unsloth
 
