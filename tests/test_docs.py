@@ -7,15 +7,19 @@ A ```python block is run under the hook, with nothing to compare; with title="NA
 """
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pages
 import pytest
-from helpers import ROOT, clean_env, run_child, site_packages
+from helpers import PACKAGE, ROOT, clean_env, run_child, site_packages
 from installed import installed_python
+
+import unsloth_hook
 
 # What cannot be run here, by the attribute not_run="..." of its block, and why.
 NOT_RUN = {
@@ -128,6 +132,27 @@ def test_what_is_not_run_has_a_reason() -> None:
     assert not [fence for fence in ALL if "not_run" in fence.attributes and fence.language != "console"]
 
 
+def test_the_layout_names_every_file() -> None:
+    page = (ROOT / "docs" / "for-contributors.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = [name for row in rows for name in re.findall("`([^`]+)`", row)]
+    files = {file.name for file in PACKAGE.rglob("*.py")}
+    assert not [name for name in files if not any(fnmatch(name, pattern.rpartition("/")[2]) for pattern in named)]
+    assert not [pattern for pattern in named if not list(PACKAGE.glob(pattern))]
+
+
+def test_the_api_page_has_every_public_name() -> None:
+    page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^::: unsloth_hook\.(\w+)$", page, flags=re.MULTILINE)) == set(unsloth_hook.__all__)
+
+
+def test_the_routes_page_has_every_variable() -> None:
+    page = (ROOT / "docs" / "routes.md").read_text(encoding="utf-8")
+    sources = "".join(file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
+    used = set(re.findall(r'environ.*?"(UNSLOTH_HOOK\w*)"', sources)) - {"UNSLOTH_HOOK_ROUTE"}  # that one is our own
+    assert used == set(re.findall(r"^\| `(UNSLOTH_HOOK\w*)` \|", page, flags=re.MULTILINE))
+
+
 @pytest.mark.parametrize(
     ("shown", "printed", "same"),
     [
@@ -152,9 +177,6 @@ def test_a_block_is_taken_apart_into_commands_and_outputs() -> None:
 @pytest.mark.parametrize("page", NAMES)
 def test_links_lead_somewhere(page: str) -> None:
     """On the forge, where pages are read as they are. Those of the built manual are checked by tests/check_site.py."""
-    import re
-
     text = pages.outside_fences(ROOT / page)
     for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
-        made = {"examples/README.md"} if page.startswith("docs/") else set()
-        assert (ROOT / page).parent.joinpath(target).exists() or target in made, target
+        assert (ROOT / page).parent.joinpath(target).exists(), target
