@@ -39,6 +39,14 @@ FAIL = [
 ]
 
 
+# What TRL's configs derive from besides TrainingArguments: up to 0.26, in 0.29, and from 1.0 on.
+BASES = [
+    ("trl.trainer.utils", "OnPolicyConfig"),
+    ("trl.trainer.base_config", "BaseConfig"),
+    ("trl.trainer.base_config", "_BaseConfig"),
+]
+
+
 def without_addresses(text):
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
@@ -328,10 +336,9 @@ def describe_bystander(cls):
 
 
 def bystanders():
-    """Classes near to the public configs, which the hook must leave alone."""
+    """Classes near to the public configs, which the hook must leave alone: those of them that this TRL has."""
     import transformers
     import trl
-    import trl.trainer.base_config
     import trl.trainer.model_config
 
     @dataclasses.dataclass
@@ -340,18 +347,16 @@ def bystanders():
 
         max_length: int = 3
 
-    @dataclasses.dataclass
-    class MyConfig(trl.trainer.base_config._BaseConfig):
-        """The user's own, from TRL's private base."""
+    classes = [transformers.TrainingArguments, trl.trainer.model_config.ModelConfig, trl.ScriptArguments, SFTConfig]
+    for module, name in BASES:
+        base = getattr(attempt(importlib.import_module, module), name, None)
+        if base is not None:
 
-    classes = [
-        transformers.TrainingArguments,
-        trl.trainer.base_config._BaseConfig,
-        trl.trainer.model_config.ModelConfig,
-        trl.ScriptArguments,
-        SFTConfig,
-        MyConfig,
-    ]
+            @dataclasses.dataclass
+            class MyConfig(base):
+                """The user's own, from TRL's base."""
+
+            classes += [base, MyConfig]
     return {full_name(cls): describe_bystander(cls) for cls in classes}
 
 

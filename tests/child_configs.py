@@ -3,6 +3,7 @@
 It knows nothing of the hook, and the rule by which it finds the classes is written out anew.
 """
 
+import ast
 import builtins
 import glob
 import importlib
@@ -26,27 +27,57 @@ def record_classes_as_written():
     return written
 
 
+def config_files(root):
+    """The files of TRL's config modules by module name, stable ones first; `root` is TRL's folder."""
+    files = sorted(glob.glob(f"{root}/trainer/*_config.py")) + sorted(glob.glob(f"{root}/experimental/*/*_config.py"))
+    names = {"trl." + os.path.relpath(file, root)[: -len(".py")].replace(os.sep, "."): file for file in files}
+    return {name: file for name, file in names.items() if not name.endswith((".base_config", ".model_config"))}
+
+
+def by_key(pairs):
+    """Modules and values by one key for each config: its name, "ORPOConfig-in-orpo" for the second of that name.
+
+    TRL 0.26 to 0.28 have a config in `trl.experimental` and a shim of the same name in its old place.
+    """
+    result = {}
+    for module, name, value in pairs:
+        result[name if name not in result else f"{name}-in-{module.split('.')[2]}"] = value
+    return result
+
+
+def declared_configs(root):
+    """Full names by key of the configs that the files of a TRL declare, which is read and not imported."""
+    pairs = []
+    for module, file in config_files(root).items():
+        with open(file, encoding="utf-8") as stream:
+            names = [node.name for node in ast.parse(stream.read()).body if isinstance(node, ast.ClassDef)]
+        pairs += [(module, name, f"{module}.{name}") for name in names if is_public_config(name)]
+    return by_key(pairs)
+
+
 def public_configs():
-    """Import all config modules, stable and experimental, and return their classes by name."""
+    """Import all config modules, stable and experimental, and return their classes by the same keys."""
     import trl
     from transformers import TrainingArguments
 
-    root = os.path.dirname(trl.__file__)
-    files = glob.glob(f"{root}/trainer/*_config.py") + glob.glob(f"{root}/experimental/*/*_config.py")
-    modules = sorted("trl." + os.path.relpath(file, root)[: -len(".py")].replace(os.sep, ".") for file in files)
-    return {
-        name: value
-        for module in modules
+    return by_key(
+        (module, name, value)
+        for module in config_files(os.path.dirname(trl.__file__))
         for name, value in list(vars(importlib.import_module(module)).items())
-        if name.endswith("Config") and not name.startswith("_") and isinstance(value, type)
+        if is_public_config(name) and isinstance(value, type)
         if value.__module__ == module and issubclass(value, TrainingArguments)
-    }
+    )
+
+
+def is_public_config(name):
+    return name.endswith("Config") and not name.startswith("_")
 
 
 def keywords(cls, **more):
-    """What a config needs to be constructed on this machine, as keywords."""
+    """What a config needs to be constructed on this machine, as keywords, and what keeps the time of day out of it."""
     needs_server = any(base.__name__ == "ServerDistillationConfig" for base in cls.__mro__)
-    return {**COMMON, **(REQUIRED if needs_server else {}), **more}
+    has_time = "logging_dir" in cls.__dataclass_fields__  # transformers 4
+    return {**COMMON, **(REQUIRED if needs_server else {}), **({"logging_dir": "logs"} if has_time else {}), **more}
 
 
 def options(cls, *more):

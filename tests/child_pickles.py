@@ -109,7 +109,7 @@ def safe_load(file, names):
     }
 
 
-def heirs(cls, folder):
+def heirs(cls, folder, key):
     """A subclass in `__main__`, which cloudpickle and dill write by value."""
     import cloudpickle
 
@@ -118,7 +118,7 @@ def heirs(cls, folder):
     result = {}
     for heir in (__main__.Heir, __main__.DataHeir):
         data = cloudpickle.dumps(sample(heir))
-        write(folder, cls, f"cloudpickle-{heir.__name__}", data)
+        write(folder, key, f"cloudpickle-{heir.__name__}", data)
         by_reference = attempt(pickle.dumps, sample(heir))
         result[heir.__name__] = {
             "cloudpickle": sorted(set(load(data)[0])),
@@ -127,30 +127,30 @@ def heirs(cls, folder):
     return result
 
 
-def write(folder, cls, form, data):
-    file = os.path.join(folder, f"{cls.__name__}.{form}")
+def write(folder, key, form, data):
+    file = os.path.join(folder, f"{key}.{form}")
     with open(file, "wb") as stream:
         stream.write(data)
     return file
 
 
-def describe(cls, folder):
+def describe(cls, folder, key):
     config = sample(cls)
     result = {"globals": {}, "round_trip": {}}
     for form, data in forms(config).items():
-        file = write(folder, cls, form, data)
+        file = write(folder, key, form, data)
         names, loaded = load_torch(file) if form.startswith("torch") else load(data)
         result["globals"][form] = names
         result["round_trip"][form] = [type(loaded) is cls, loaded is config, state(loaded) == state(config)]
     for form, copied in (("copy", copy.copy(config)), ("deepcopy", copy.deepcopy(config))):
         result["round_trip"][form] = [type(copied) is cls, copied is config, state(copied) == state(config)]
     for form in ("torch-zip", "torch-legacy"):
-        result[form] = safe_load(os.path.join(folder, f"{cls.__name__}.{form}"), result["globals"][form])
-    result["heirs"] = heirs(cls, folder)
+        result[form] = safe_load(os.path.join(folder, f"{key}.{form}"), result["globals"][form])
+    result["heirs"] = heirs(cls, folder, key)
     result["class"] = [load(pickle.dumps(cls))[0], pickle.loads(pickle.dumps(cls)) is cls]
     result["reduced"] = [full_name(part) for part in config.__reduce_ex__(2)[1]]
     # As another release of TRL would have written it: a field of today is missing, one of then is there.
     del vars(config)["learning_rate"], vars(config)["unsloth_num_chunks"]
     config.field_of_old = 3
-    write(folder, cls, "other-release", pickle.dumps(config))
+    write(folder, key, "other-release", pickle.dumps(config))
     return result

@@ -3,6 +3,7 @@
 import functools
 import os
 import subprocess
+import sys
 import sysconfig
 import tempfile
 import textwrap
@@ -49,6 +50,14 @@ def make_venv(folder: Path, *paths: str | os.PathLike[str]) -> Path:
     return python
 
 
+def libraries() -> list[str]:
+    """The folders with the libraries of the tests' own Python: its site-packages, and what its ``.pth`` files share."""
+    own = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return list(
+        dict.fromkeys(own + [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")])
+    )
+
+
 @functools.cache
 def hooked_python() -> Path:
     """Return a ``python`` that has the package, its start-up files, and the libraries of the tests' own Python.
@@ -57,8 +66,7 @@ def hooked_python() -> Path:
     """
     temporary = tempfile.TemporaryDirectory(prefix="hooked-python-")
     hooked_python.temporary = temporary  # type: ignore[attr-defined]  # removed when the tests end
-    libraries = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
-    python = make_venv(Path(temporary.name), ROOT, *libraries)
+    python = make_venv(Path(temporary.name), ROOT, *libraries())
     for name in ("unsloth_hook.pth", "unsloth_hook.start"):
         (site_packages(python) / name).write_bytes((PACKAGE / name).read_bytes())
     return python

@@ -1,18 +1,79 @@
 """Sessions that need environments of their own. Run by nox in the environment that has the tests:
 
     .venv/bin/nox -f tests/noxfile.py --list
-    .venv/bin/nox -f tests/noxfile.py -s docs                   # the manual, built strictly, and its links checked
+    .venv/bin/nox -f tests/noxfile.py -s contracts                  # all that unsloth_hook/versions.py names
+    .venv/bin/nox -f tests/noxfile.py -s release -- 0.20.0 4.53.2   # any other: TRL and, if it matters, transformers
+    .venv/bin/nox -f tests/noxfile.py -s docs                       # the manual, built strictly, and its links checked
 
-The sessions' environments lie in .nox.
+The sessions' environments lie in .nox. Those for releases of TRL import torch and the other
+libraries from the environment that runs nox.
 """
 
+import sys
+import sysconfig
 from pathlib import Path
 
 import nox
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from unsloth_hook import versions  # noqa: E402
 
 nox.options.envdir = str(ROOT / ".nox")
+
+# What transformers 4 needs besides: the newest of their kind, so that pip need not look for them.
+WITH_TRANSFORMERS_4 = ("huggingface-hub==0.36.2", "datasets==5.0.1", "fsspec==2026.6.0")
+# What experimental packages of TRL 1.0 to 1.8 import and TRL does not require.
+OPTIONAL = ("aiohttp", "requests")
+
+
+def share_libraries(session: nox.Session) -> None:
+    """Let the session's Python import what the one that runs nox can, after its own; pip sees that too."""
+    session.chdir(ROOT)
+    script = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = session.run("python", "-c", script, silent=True)
+    shared = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    Path(str(own).strip(), "_shared.pth").write_text("".join(f"{path}\n" for path in shared), encoding="utf-8")
+
+
+def install(session: nox.Session, trl: str, transformers: str | None) -> None:
+    share_libraries(session)
+    wanted = [f"trl=={trl}", f"transformers=={transformers}" if transformers else "transformers", *OPTIONAL]
+    if transformers and transformers.startswith("4."):
+        wanted += WITH_TRANSFORMERS_4
+    session.install("--no-compile", *wanted)
+    session.install("--no-deps", "--no-build-isolation", "-e", ".")
+
+
+def run_contracts(session: nox.Session) -> None:
+    session.run("python", "-m", "pytest", "-q", "-m", "contract", "-p", "no:cacheprovider", "tests")
+
+
+@nox.session
+@nox.parametrize(["trl", "transformers"], versions.cells())
+def contracts(session: nox.Session, trl: str, transformers: str) -> None:
+    """The contract tests with one release of TRL."""
+    install(session, trl, transformers)
+    run_contracts(session)
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """The contract tests with the release that is given: TRL, and transformers."""
+    trl, transformers = [*session.posargs, None, None][:2]
+    if trl is None:
+        session.error("which release? nox -f tests/noxfile.py -s release -- TRL [TRANSFORMERS]")
+    install(session, trl, transformers)
+    run_contracts(session)
+
+
+@nox.session
+@nox.parametrize(["trl", "transformers"], versions.cells())
+def record(session: nox.Session, trl: str, transformers: str) -> None:
+    """Put one release on record in tests/data/releases.json, and write the tables of docs/versions.md."""
+    install(session, trl, transformers)
+    session.run("python", "-W", "ignore", "tests/release_tables.py", "--record", env={"TRL_EXPERIMENTAL_SILENCE": "1"})
 
 
 @nox.session

@@ -1,13 +1,15 @@
 """What "as stock" means here: the same script in two processes, with the hook and without, and what both printed."""
 
 import functools
+import importlib.util
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import child_configs
 import helpers
 
 TESTS = Path(__file__).parent
@@ -22,30 +24,14 @@ EXTRAS = {
     "max_seq_length": (["<class 'int'>", "<class 'NoneType'>"], "None"),
 }
 
-# Every public config of TRL 1.16, so that a walk that finds too few is noticed.
-CONFIGS = [
-    "A2POConfig",
-    "AsyncDistillationConfig",
-    "AsyncGRPOConfig",
-    "CPOConfig",
-    "DPOConfig",
-    "DistillationConfig",
-    "GKDConfig",
-    "GMPOConfig",
-    "GOLDConfig",
-    "GRPOConfig",
-    "IWOPDConfig",
-    "KTOConfig",
-    "ORPOConfig",
-    "OnlineDPOConfig",
-    "RLOOConfig",
-    "RewardConfig",
-    "SDFTConfig",
-    "SDPOConfig",
-    "SFTConfig",
-    "ServerDistillationConfig",
-    "TPOConfig",
-]
+_SPEC = importlib.util.find_spec("trl")
+TRL = _SPEC and next(iter(_SPEC.submodule_search_locations or ()), None)
+DECLARED = child_configs.declared_configs(TRL) if TRL else {}
+CONFIGS = [key for key in DECLARED if key not in ("AlignPropConfig", "DDPOConfig")]  # up to 0.23: no TrainingArguments
+
+# What became of each config in the releases that were tried, so that a reading that finds too few is noticed.
+# Written by tests/release_tables.py.
+RELEASES = json.loads((TESTS / "data" / "releases.json").read_text(encoding="utf-8"))
 
 OBSERVE = """
 import json, sys, warnings
@@ -62,8 +48,9 @@ for name, cls in configs.items():
     classes[name].update(child_classes.describe_use(cls))
 print(json.dumps({
     "classes": classes,
-    "pickles": {name: child_pickles.describe(cls, sys.argv[1]) for name, cls in configs.items()},
+    "pickles": {name: child_pickles.describe(cls, sys.argv[1], name) for name, cls in configs.items()},
     "bystanders": child_classes.bystanders(),
+    "status": sys.modules["unsloth_hook"].status()["classes"] if "unsloth_hook" in sys.modules else None,
 }, default=str))
 """
 
@@ -135,9 +122,9 @@ def extras_of(fields: Mapping[str, Any]) -> list[str]:
     return [name for name in EXTRAS if name not in fields and (name != "max_seq_length" or "max_length" in fields)]
 
 
-def without_extras(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A dict by field name, or by option, less the extra fields."""
-    return {name: value for name, value in values.items() if not is_extra(name)}
+def without_extras(values: Mapping[str, Any], stock: Collection[str] = ()) -> dict[str, Any]:
+    """A dict by field name, or by option, less the extra fields; `stock` has those that TRL itself has."""
+    return {name: value for name, value in values.items() if name in stock or not is_extra(name)}
 
 
 def is_extra(name: str) -> bool:

@@ -312,7 +312,7 @@ def test_what_is_required_stays_required_and_what_is_unknown_unknown(trl: Path) 
     assert stock.stdout.count("\n") == 4
 
 
-def test_a_module_without_a_config_of_ours_is_left_alone_in_silence(trl: Path) -> None:
+def test_a_module_without_a_config_of_ours_is_left_alone_in_silence_and_status_says_why(trl: Path) -> None:
     script = f"""
 import importlib, json, sys
 for name in {[*NOTHING]!r}:
@@ -321,7 +321,10 @@ for name in {[*NOTHING]!r}:
         for key, value in vars(module).items() if not key.startswith("__")}})
 if "unsloth_hook" in sys.modules:
     import unsloth_hook
-    assert unsloth_hook.status()["classes"] == {{}}, unsloth_hook.status()
+    left = {{name.rpartition(".")[2]: entry for name, entry in unsloth_hook.status()["classes"].items()}}
+    reason = "it does not derive from transformers.TrainingArguments"
+    expected = {{"state": "left", "reason": reason}}
+    assert left == {{"UnrelatedConfig": expected, "SameBaseNameConfig": expected}}, left
 """
     stock, hooked = run(trl, script, None), run(trl, script)
     assert (hooked.stdout, hooked.stderr) == (stock.stdout, stock.stderr)

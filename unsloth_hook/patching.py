@@ -8,7 +8,7 @@ from . import _bootstrap, identity, log, report, targets, unsloth
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from inspect import Signature
+    from inspect import Parameter, Signature
     from types import FunctionType, ModuleType
     from typing import Any
 
@@ -151,8 +151,17 @@ def _show_signatures(cls: type, extras: "Sequence[str]") -> None:
     if init is not None:
         whole = inspect.signature(init)
         of_trl = [parameter for name, parameter in whole.parameters.items() if name not in extras]
+        if cls.__doc__ == _generated_doc(cls, [*whole.parameters.values()]):
+            cls.__doc__ = _generated_doc(cls, of_trl)
         cls.__signature__ = _ClassSignature(init, whole)  # type: ignore[attr-defined]
         init.__signature__ = whole.replace(parameters=of_trl)
+
+
+def _generated_doc(cls: type, parameters: "list[Parameter]") -> str:
+    """What dataclasses makes the docstring of a class that has none: its signature, as text."""
+    import inspect
+
+    return cls.__name__ + str(inspect.Signature(parameters[1:]))
 
 
 class _ClassSignature:

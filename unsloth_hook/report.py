@@ -20,7 +20,8 @@ def status() -> "dict[str, Any]":
     - `active` (bool), and `route`: `env`, `sitecustomize`, `install`, … or None
     - `late` (bool): TRL's configs had been imported before; references taken by then are not rebound
     - `classes`, by full name: `state` (`patched`; `inherited`: has the fields from its base; `unsloth`: Unsloth's class
-      owns the name; `left`: as TRL wrote it), `fields` (the extra ones) or, if left, the `reason`
+      owns the name; `left`: as TRL wrote it), `fields` (the extra ones) or, if left, the `reason`: it cannot be patched,
+      or is no config of a trainer
     - `variable`: UNSLOTH_HOOK as it is now
     - `asked`: the routes that start-up code came by
     - `meta_path`: the finders in order
@@ -37,15 +38,25 @@ def status() -> "dict[str, Any]":
         if isinstance(owner, type) and unsloth.is_generated_class(owner):
             classes[name]["state"] = "unsloth"
     active = bool(_bootstrap.ours())
+    seen = {name: dict(entry) for name, entry in classes.items()}
     return {
         "active": active,
         "route": route if active else None,
         "late": late,
-        "classes": {name: dict(entry) for name, entry in classes.items()},
+        "classes": {**(_left_alone() if active or seen else {}), **seen},
         "variable": os.environ.get("UNSLOTH_HOOK"),
         "asked": list(_bootstrap.asked),
         "meta_path": [_name_of(finder) for finder in sys.meta_path],
         "bypassed": _bypassed() if active else {},
+    }
+
+
+def _left_alone() -> "dict[str, dict[str, Any]]":
+    return {
+        cls: {"state": "left", "reason": reason}
+        for name, module in list(sys.modules.items())
+        if module
+        for cls, reason in targets.left_alone(name, module).items()
     }
 
 

@@ -15,8 +15,12 @@ def is_config_module(name: str) -> bool:
 
     `trl.trainer.<x>_config`, or `trl.experimental.<pkg>.<x>_config` (where TRL 0.23 and later keep some).
     """
+    return _is_named_config(name) and name.rpartition(".")[2] not in NOT_A_TRAINER
+
+
+def _is_named_config(name: str) -> bool:
     package, _, last = name.rpartition(".")
-    if not last.endswith("_config") or last.startswith("_") or last in NOT_A_TRAINER:
+    if not last.endswith("_config") or last.startswith("_"):
         return False
     parent, _, subpackage = package.rpartition(".")
     return package == "trl.trainer" or (parent == "trl.experimental" and not subpackage.startswith("_"))
@@ -24,6 +28,28 @@ def is_config_module(name: str) -> bool:
 
 def config_classes(module: "ModuleType") -> list[type]:
     """The public `*Config` classes that `module` itself defines and that derive from `TrainingArguments`."""
+    return [cls for cls in _named_config(module) if _is_training_arguments(cls)]
+
+
+def left_alone(name: str, module: "ModuleType") -> "dict[str, str]":
+    """The public `*Config` classes of a module of TRL's that are not for the hook: reasons by full class name.
+
+    Args:
+        name: of the module; if TRL keeps no configs in modules of that name, there are none.
+        module: the module.
+    """
+    if not _is_named_config(name):
+        return {}
+    if is_config_module(name):
+        reason = "it does not derive from transformers.TrainingArguments"
+        found = [cls for cls in _named_config(module) if not _is_training_arguments(cls)]
+    else:
+        reason = f"{name} holds no config of a trainer"
+        found = _named_config(module)
+    return {f"{name}.{cls.__qualname__}": reason for cls in found}
+
+
+def _named_config(module: "ModuleType") -> list[type]:
     return [
         value
         for name, value in list(vars(module).items())
@@ -32,7 +58,6 @@ def config_classes(module: "ModuleType") -> list[type]:
         and value.__name__ == name
         and not name.startswith("_")
         and value.__module__ == module.__name__
-        and _is_training_arguments(value)
     ]
 
 

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import re
 
-# One line for each environment in which the tests have passed.
+_MAIN = {"python": "3.11.7", "torch": "2.13.0", "accelerate": "1.15.0"}
+
+# One line for each environment in which the tests have passed: the first with all of them, those with Unsloth with the
+# tests in tests/unsloth, the others with the contract tests in tests/noxfile.py, which has a session for each.
 TRIED: tuple[dict[str, str], ...] = (
-    {"python": "3.11.7", "torch": "2.13.0", "transformers": "5.24.0", "trl": "1.16.0", "accelerate": "1.15.0"},
-    {
-        "python": "3.11.7",
-        "torch": "2.13.0",
-        "transformers": "5.17.0",
-        "trl": "1.15.0",
-        "accelerate": "1.15.0",
-        "unsloth": "2026.10.9",
-    },
-    {
-        "python": "3.11.7",
-        "torch": "2.13.0",
-        "transformers": "4.57.6",
-        "trl": "0.24.0",
-        "accelerate": "1.12.0",
-        "unsloth": "2026.7.1",
-    },
+    {**_MAIN, "trl": "1.16.0", "transformers": "5.24.0"},
+    {**_MAIN, "trl": "1.15.0", "transformers": "5.17.0", "unsloth": "2026.10.9"},
+    {**_MAIN, "trl": "1.8.0", "transformers": "5.5.0"},
+    {**_MAIN, "trl": "1.0.0", "transformers": "5.5.0"},
+    {**_MAIN, "trl": "0.29.1", "transformers": "4.57.6"},
+    {**_MAIN, "trl": "0.27.2", "transformers": "4.57.6"},
+    {**_MAIN, "trl": "0.24.0", "transformers": "4.57.6"},
+    {**_MAIN, "trl": "0.24.0", "transformers": "4.57.6", "accelerate": "1.12.0", "unsloth": "2026.7.1"},
+    {**_MAIN, "trl": "0.22.2", "transformers": "4.56.2"},
+    {**_MAIN, "trl": "0.18.2", "transformers": "4.52.4"},
 )
 PACKAGES = tuple(dict.fromkeys(name for environment in TRIED for name in environment))
 
 # From this release on Unsloth's own config classes pickle under TRL's names.
 UNSLOTH_PICKLES_AS_TRL = "2026.8"
+
+
+def cells() -> list[tuple[str, str]]:
+    """The releases of TRL and transformers that were tried together without Unsloth, newest first."""
+    return [(each["trl"], each["transformers"]) for each in TRIED if "unsloth" not in each]
 
 
 def release(version: str) -> tuple[int, ...]:
