@@ -111,9 +111,10 @@ def folders() -> dict[str, Path]:
 @once
 def observe() -> Any:
     """Everything that the two processes saw of all public configs; runs once in a session."""
+    places = folders()  # made before two threads ask for them
     return at_once(
-        stock=lambda: run(OBSERVE, "0", str(folders()["stock"])),
-        hooked=lambda: run(OBSERVE, "1", str(folders()["hooked"])),
+        stock=lambda: run(OBSERVE, "0", str(places["stock"])),
+        hooked=lambda: run(OBSERVE, "1", str(places["hooked"])),
     )
 
 
