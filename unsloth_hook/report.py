@@ -20,8 +20,8 @@ def status() -> "dict[str, Any]":
     - `active` (bool), and `route`: `env`, `sitecustomize`, `install`, … or None
     - `late` (bool): TRL's configs had been imported before; references taken by then are not rebound
     - `classes`, by full name: `state` (`patched`; `inherited`: has the fields from its base; `unsloth`: Unsloth's class
-      owns the name; `left`: as TRL wrote it), `fields` (the extra ones) or, if left, the `reason`: it cannot be patched,
-      or is no config of a trainer
+      owns the name; `left`: as TRL wrote it), `fields` (the extra ones) or, if left, the `reason`: it cannot be
+      patched, or is no config of a trainer
     - `variable`: UNSLOTH_HOOK as it is now
     - `asked`: the routes that start-up code came by
     - `meta_path`: the finders in order
