@@ -54,7 +54,10 @@ def swap(module: "ModuleType") -> None:
 
 def _own(pristine: type, name: str) -> type:
     present = getattr(pristine, "__dataclass_fields__", {})
-    missing = [field for field in targets.FIELDS if field.name not in present and field.wanted(present)]
+    # What TRL has under the name, be it a field, a property or a class variable, is TRL's.
+    missing = [
+        f for f in targets.FIELDS if f.name not in present and not hasattr(pristine, f.name) and f.wanted(present)
+    ]
     owner = _build(pristine, missing) if missing else pristine
     extras = [field.name for field in targets.FIELDS if field in missing or present.get(field.name) in _added]
     if not missing and "__post_init__" in vars(owner):  # the base's rules run before this one has settled its values
@@ -84,14 +87,19 @@ def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
         _added.add(added)
     namespace["__post_init__"] = _PostInit(fields)
     patched = type(pristine)(pristine.__name__, (pristine,), namespace)
-    # Only what dataclasses wrote is written anew, for the new fields; what TRL wrote by hand is inherited.
+    # Only what dataclasses wrote for this class is written anew, for the new fields; all else is inherited.
+    own = vars(pristine)
     written = {
-        "repr": _is_generated(getattr(pristine.__repr__, "__wrapped__", None)),
-        "eq": _is_generated(pristine.__eq__),
-        "order": _is_generated(pristine.__lt__),
-        "unsafe_hash": _is_generated(pristine.__hash__),
+        "repr": _is_generated(getattr(own.get("__repr__"), "__wrapped__", None)),
+        "eq": _is_generated(own.get("__eq__")),
+        "order": _is_generated(own.get("__lt__")),
+        "unsafe_hash": _is_generated(own.get("__hash__")),
     }
-    return dataclasses.dataclass(**written)(patched)
+    patched = dataclasses.dataclass(**written)(patched)
+    patched.__doc__ = pristine.__doc__  # dataclass() writes one where there is none
+    if not written["unsafe_hash"]:  # and takes the hash away where it writes __eq__
+        patched.__hash__ = pristine.__hash__
+    return patched
 
 
 def _is_generated(function: "Any") -> bool:
@@ -116,27 +124,32 @@ class _PostInit:
 
     def __init__(self, fields: "Sequence[targets.Field]", own: "FunctionType | None" = None) -> None:
         self._fields = fields
-        self._own = own  # in a class that is not ours; in ours, it is the next one's in the order of resolution
+        self._own: Any = own  # in a class that is not ours; in ours, it is the next one's in the order of resolution
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner: Any = owner
 
-    def __get__(self, instance: "Any", cls: type) -> "Callable[..., Any]":
+    def __get__(self, instance: "Any", cls: "Any") -> "Callable[..., Any]":
         from functools import partial, wraps
 
         if instance is None:
-            stock = self._own or super(self._owner, cls).__post_init__  # type: ignore[misc]
-            return wraps(stock)(lambda instance: self.__get__(instance, cls)())
+            of_class = self._own or getattr(super(self._owner, cls), "__post_init__", bool)
+            return wraps(of_class)(lambda instance: self.__get__(instance, cls)())
         own = self._own and self._own.__get__(instance)
-        steps = [partial(own or super(self._owner, instance).__post_init__)]  # type: ignore[misc]
+        stock: Callable[..., Any] = own or getattr(super(self._owner, instance), "__post_init__", bool)
+        steps: list[Any] = []
         for field in self._fields:
             value = getattr(instance, field.name, None)
             if value is not None and field.before:
                 field.before(instance, value)
             if value is not None and field.after:
                 steps.append(partial(field.after, instance, value))
+        if not steps:
+            return stock
         # Each step returns None, so any() takes them all; partial, any and map are C and have no frames.
-        return partial(any, map(partial.__call__, steps)) if steps[1:] else steps[0]
+        if any(field._field_type.name == "_FIELD_INITVAR" for field in cls.__dataclass_fields__.values()):
+            return lambda *values: any(map(partial.__call__, [partial(stock, *values), *steps]))
+        return partial(any, map(partial.__call__, [partial(stock), *steps]))
 
 
 def _show_signatures(cls: type, extras: "Sequence[str]") -> None:
