@@ -4,6 +4,8 @@
     .venv/bin/nox -f tests/noxfile.py -s contracts                  # all that unsloth_hook/versions.py names
     .venv/bin/nox -f tests/noxfile.py -s release -- 0.20.0 4.53.2   # any other: TRL and, if it matters, transformers
     .venv/bin/nox -f tests/noxfile.py -s docs                       # the manual, built strictly, and its links checked
+    .venv/bin/nox -f tests/noxfile.py -s pythons                    # on every Python, what needs neither torch nor TRL
+    .venv/bin/nox -f tests/noxfile.py -s pythons-3.12               # on one
 
 The sessions' environments lie in .nox. Those for releases of TRL import torch and the other
 libraries from the environment that runs nox.
@@ -85,3 +87,28 @@ def docs(session: nox.Session) -> None:
     # Nobody needs its advertisement of successors.
     session.run("mkdocs", "build", "--strict", "-f", ".mkdocs.yml", "-d", site, env={"NO_MKDOCS_2_WARNING": "1"})
     session.run("python", "tests/check_site.py", site)
+
+
+# What needs neither torch nor TRL, which are not installed there: the engine, conformance of loaders and finders, failures,
+# start-up, aliases, and every command.
+WITHOUT_TORCH = (
+    "tests/test_conformance.py",
+    "tests/test_finder.py",
+    "tests/test_isolation.py",
+    "tests/test_pth.py",
+    "tests/test_pythons.py",
+    "tests/test_sitecustomize.py",
+)
+NEEDED = ("pytest", "pytest-xdist", "setuptools>=70.1", "hatchling", "editables", "wrapt")
+
+
+@nox.session(python=["3.10", "3.11", "3.12", "3.13"])
+def pythons(session: nox.Session) -> None:
+    """What needs neither torch nor TRL, on one Python. In CI a Python that is not found is an error."""
+    session.chdir(ROOT)
+    pinned = [] if session.python == "3.10" else ["-c", "tests/constraints.txt"]  # made for 3.11 and later
+    session.install("--no-compile", *pinned, *NEEDED)
+    session.install("--no-compile", "--no-build-isolation", *pinned, "-e", ".")
+    # The record of other hooks is compared where they are installed.
+    options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-k", "not record_of_another_hook"]
+    session.run("python", "-m", "pytest", *options, *WITHOUT_TORCH, *session.posargs)
