@@ -89,8 +89,8 @@ def docs(session: nox.Session) -> None:
     session.run("python", "tests/check_site.py", site)
 
 
-# What needs neither torch nor TRL, which are not installed there: the engine, conformance of loaders and finders, failures,
-# start-up, aliases, and every command.
+# What needs neither torch nor TRL, which are not installed there: the engine, conformance of loaders and finders,
+# failures, start-up, aliases, and every command.
 WITHOUT_TORCH = (
     "tests/test_conformance.py",
     "tests/test_finder.py",
