@@ -23,7 +23,7 @@ import unsloth_hook
 
 # What cannot be run here, by the attribute not_run="..." of its block, and why.
 NOT_RUN = {
-    "ci": "CI runs it, or what runs CI does",
+    "ci": "CI runs it, or the like of it",
     "cluster": "needs a program that is not among the tests' libraries, or several machines",
     "network": "downloads, which the tests do not",
     "unsloth": "needs the real Unsloth: tests/unsloth/test_docs.py runs it",
