@@ -72,9 +72,10 @@ def _own(pristine: type, name: str) -> type:
 def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
     import builtins
     import dataclasses
+    import inspect
     import typing
 
-    if not _is_generated(getattr(pristine, "__init__", None)):
+    if not _is_generated(inspect.unwrap(pristine.__init__)):
         raise TypeError("its __init__ is not one that dataclasses wrote")
     namespace = {name: vars(pristine)[name] for name in AS_PRISTINE if name in vars(pristine)}
     namespace |= {"__qualname__": pristine.__qualname__, "__annotations__": {}}
@@ -99,7 +100,24 @@ def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
     patched.__doc__ = pristine.__doc__  # dataclass() writes one where there is none
     if not written["unsafe_hash"]:  # and takes the hash away where it writes __eq__
         patched.__hash__ = pristine.__hash__
+    if hasattr(pristine.__init__, "__wrapped__"):  # by a type checker: beartype.claw, jaxtyping
+        patched.__init__ = _init_through(pristine.__init__, patched.__init__, fields)
     return patched
+
+
+def _init_through(
+    wrapped: "Callable[..., None]", generated: "Callable[..., None]", fields: "Sequence[targets.Field]"
+) -> "Callable[..., None]":
+    """An `__init__` that goes through the pristine class's own, which somebody has wrapped, for what that checks."""
+    from functools import wraps
+
+    @wraps(generated)
+    def __init__(self: "Any", *args: "Any", **values: "Any") -> None:
+        for field in fields:
+            setattr(self, field.name, values.pop(field.name, field.default))
+        wrapped(self, *args, **values)
+
+    return __init__
 
 
 def _is_generated(function: "Any") -> bool:
