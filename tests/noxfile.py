@@ -12,7 +12,6 @@ libraries from the environment that runs nox.
 """
 
 import sys
-import sysconfig
 from pathlib import Path
 
 import nox
@@ -28,6 +27,8 @@ nox.options.envdir = str(ROOT / ".nox")
 WITH_TRANSFORMERS_4 = ("huggingface-hub==0.36.2", "datasets==5.0.1", "fsspec==2026.6.0")
 # What experimental packages of TRL 1.0 to 1.8 import and TRL does not require.
 OPTIONAL = ("aiohttp", "requests")
+# The files with tests that are marked `contract`: to collect all costs each cell seconds.
+CONTRACTS = ("tests/test_patched_classes.py", "tests/test_pickles.py", "tests/test_fields.py")
 
 
 def share_libraries(session: nox.Session) -> None:
@@ -35,7 +36,7 @@ def share_libraries(session: nox.Session) -> None:
     session.chdir(ROOT)
     script = "import sysconfig; print(sysconfig.get_path('purelib'))"
     own = session.run("python", "-c", script, silent=True)
-    shared = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    shared = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     Path(str(own).strip(), "_shared.pth").write_text("".join(f"{path}\n" for path in shared), encoding="utf-8")
 
 
@@ -49,7 +50,7 @@ def install(session: nox.Session, trl: str, transformers: str | None) -> None:
 
 
 def run_contracts(session: nox.Session) -> None:
-    session.run("python", "-m", "pytest", "-q", "-m", "contract", "-p", "no:cacheprovider", "tests")
+    session.run("python", "-m", "pytest", "-q", "-m", "contract", "-p", "no:cacheprovider", *CONTRACTS)
 
 
 @nox.session

@@ -69,6 +69,12 @@ def test_the_releases_that_were_asked_for_have_a_cell() -> None:
     assert dict(versions.cells()) == asked
 
 
+def test_the_cells_run_every_file_with_contract_tests() -> None:
+    listed = re.findall(r'"(tests/test_\w+\.py)"', (ROOT / "tests" / "noxfile.py").read_text(encoding="utf-8"))
+    marked = {file for file in (ROOT / "tests").glob("test_*.py") if "@contract\n" in file.read_text(encoding="utf-8")}
+    assert sorted(listed) == sorted(f"tests/{file.name}" for file in marked - {ROOT / "tests" / "test_versions.py"})
+
+
 def test_the_docs_have_the_tables_as_they_are_made() -> None:
     recorded = json.loads(release_tables.DATA.read_text(encoding="utf-8"))
     page = release_tables.PAGE.read_text(encoding="utf-8")
