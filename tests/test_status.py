@@ -79,3 +79,32 @@ def test_a_class_that_cannot_be_patched_is_named_with_the_reason(tmp_path: Path)
     assert entry["state"] == "left"
     assert "__init__" in entry["reason"]
     assert told["bypassed"] == {}
+
+
+ODD = """
+class Odd(type):
+    @property
+    def __name__(cls):
+        raise RuntimeError("nobody looks at this")
+
+class OddConfig(metaclass=Odd):
+    pass
+"""
+
+
+def test_a_module_that_cannot_be_looked_at_is_named_with_the_reason(tmp_path: Path) -> None:
+    """A stand-in: its import succeeds as without the hook, and one line says why it is left."""
+    trainer = tmp_path / "trl" / "trainer"
+    trainer.mkdir(parents=True)
+    for folder in (trainer.parent, trainer):
+        (folder / "__init__.py").write_text("")
+    (trainer / "odd_config.py").write_text(ODD)
+    script = "import sys, trl.trainer.odd_config\nsys.modules['trl.trainer.no_config'] = object()\n" + STATUS
+    done = run_child(script, env={**ON, "PYTHONPATH": str(tmp_path)})
+    told = json.loads(done.stdout)
+    assert told["classes"] == {
+        "trl.trainer.odd_config": {"state": "left", "reason": "RuntimeError: nobody looks at this"}
+    }
+    assert told["bypassed"] == {}
+    assert done.stderr.count("\n") == 1
+    assert "trl.trainer.odd_config stays as TRL wrote it: RuntimeError" in done.stderr

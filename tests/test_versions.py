@@ -70,7 +70,8 @@ def test_the_releases_that_were_asked_for_have_a_cell() -> None:
 
 
 def test_the_cells_run_every_file_with_contract_tests() -> None:
-    listed = re.findall(r'"(tests/test_\w+\.py)"', (ROOT / "tests" / "noxfile.py").read_text(encoding="utf-8"))
+    text = (ROOT / "tests" / "noxfile.py").read_text(encoding="utf-8")
+    listed = re.findall(r'"(tests/test_\w+\.py)"', text.partition("CONTRACTS = (")[2].partition(")\n")[0])
     marked = {file for file in (ROOT / "tests").glob("test_*.py") if "@contract\n" in file.read_text(encoding="utf-8")}
     assert sorted(listed) == sorted(f"tests/{file.name}" for file in marked - {ROOT / "tests" / "test_versions.py"})
 

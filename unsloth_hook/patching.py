@@ -32,7 +32,12 @@ def swap(module: "ModuleType") -> None:
     Raises:
         PatchError: in strict mode, when a class cannot be patched. Else it stays as it is and one line says why.
     """
-    for pristine in targets.config_classes(module):
+    try:
+        found = targets.config_classes(module)
+    except Exception as error:  # what it holds cannot even be looked at
+        _leave(module.__name__, error)
+        return
+    for pristine in found:
         if pristine in identity.patched:  # the hook was off and is on again
             continue
         if unsloth.is_generated_class(pristine):
@@ -44,12 +49,16 @@ def swap(module: "ModuleType") -> None:
             owner = _own(pristine, name)
             _bind(module, pristine, owner)
         except Exception as error:
-            report.classes[name] = {"state": "left", "reason": f"{type(error).__name__}: {error}"}
-            if strict or os.environ.get("UNSLOTH_HOOK_STRICT", "") == "1":
-                raise PatchError(f"{name} cannot be patched: {type(error).__name__}: {error}") from error
-            _bootstrap.say(f"{name} stays as TRL wrote it: {type(error).__name__}: {error}")
+            _leave(name, error)
         else:
             log.swapped(name, report.classes[name], time.perf_counter() - started)
+
+
+def _leave(name: str, error: Exception) -> None:
+    report.classes[name] = {"state": "left", "reason": f"{type(error).__name__}: {error}"}
+    if strict or os.environ.get("UNSLOTH_HOOK_STRICT", "") == "1":
+        raise PatchError(f"{name} cannot be patched: {type(error).__name__}: {error}") from error
+    _bootstrap.say(f"{name} stays as TRL wrote it: {type(error).__name__}: {error}")
 
 
 def _own(pristine: type, name: str) -> type:

@@ -55,7 +55,7 @@ def _left_alone() -> "dict[str, dict[str, Any]]":
     return {
         cls: {"state": "left", "reason": reason}
         for name, module in list(sys.modules.items())
-        if module
+        if module and name not in classes
         for cls, reason in targets.left_alone(name, module).items()
     }
 
@@ -65,7 +65,9 @@ def _bypassed() -> "dict[str, str]":
     return {
         name: _name_of(getattr(module, "__loader__", None))
         for name, module in modules
-        if module and any(f"{name}.{cls.__qualname__}" not in classes for cls in targets.config_classes(module))
+        if module
+        and name not in classes
+        and any(f"{name}.{cls.__qualname__}" not in classes for cls in targets.config_classes(module))
     }
 
 

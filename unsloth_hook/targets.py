@@ -52,7 +52,7 @@ def left_alone(name: str, module: "ModuleType") -> "dict[str, str]":
 def _named_config(module: "ModuleType") -> list[type]:
     return [
         value
-        for name, value in list(vars(module).items())
+        for name, value in list(getattr(module, "__dict__", {}).items())  # anything may lie in sys.modules
         if name.endswith("Config")
         and isinstance(value, type)
         and value.__name__ == name
