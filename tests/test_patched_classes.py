@@ -20,6 +20,15 @@ def classes(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return pair("classes", name)
 
 
+def cannot_be_parsed_for(name: str) -> bool:
+    """Does every parser refuse TRL's own class (SDPOConfig in 1.8: a default of another type)? Then ours, alike."""
+    plain, hooked = classes(name)
+    if isinstance(plain["parsers"], dict):
+        return False
+    assert hooked["parsers"] == plain["parsers"] == "SystemExit: 2"
+    return True
+
+
 def bases_with_fields(name: str) -> dict[str, list[str]]:
     """Full names of the public configs in a config's stock mro, each with the extras that it needs by itself."""
     seen = stock.observe()["stock"]["classes"]
@@ -263,6 +272,8 @@ def test_the_warnings_compared_do_point_at_the_callers_line() -> None:
 @every_config
 @pytest.mark.parametrize("key", ["parsed", "by_trl", "from_dict", "among_others"])
 def test_parsers_round_trip_as_stock(name: str, key: str) -> None:
+    if cannot_be_parsed_for(name):
+        return
     plain, hooked = (seen["parsers"][key] for seen in classes(name))
     if isinstance(plain, str):  # ModelConfig has an option that some of TRL's configs have too
         assert hooked == plain
@@ -275,6 +286,8 @@ def test_parsers_round_trip_as_stock(name: str, key: str) -> None:
 @contract
 @every_config
 def test_parser_options_are_as_stock_with_the_extras_added(name: str) -> None:
+    if cannot_be_parsed_for(name):
+        return
     plain, hooked = (seen["parsers"] for seen in classes(name))
     extras = extras_of(classes(name)[0]["fields"])
     assert without_extras(hooked["options"], plain["options"]) == plain["options"]
@@ -287,6 +300,8 @@ def test_parser_options_are_as_stock_with_the_extras_added(name: str) -> None:
 @every_config
 @pytest.mark.parametrize("key", ["help", "trl_help"])
 def test_parser_help_prints_and_lists_the_extras(name: str, key: str) -> None:
+    if cannot_be_parsed_for(name):
+        return
     plain, hooked = (set(seen["parsers"][key]) for seen in classes(name))
     assert plain <= hooked
     assert {f"--{extra}" for extra in extras_of(classes(name)[0]["fields"])} <= hooked
