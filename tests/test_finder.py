@@ -95,7 +95,7 @@ def test_a_module_of_any_form_is_seen_once_after_its_execution_and_is_as_stock(f
 def test_the_spec_of_any_form_differs_in_its_loader_only(form: str) -> None:
     stock = stock_spec()
     with Hook():
-        importlib.util.find_spec("no_such_module_anywhere")  # ours steps to the front
+        importlib.util.find_spec("such_a_module_is_nowhere")  # ours steps to the front
         spec = importlib.util.find_spec(NAME)
     assert spec is not None
     assert hasattr(spec.loader, "_stepping_aside")  # ours, or a proxy of it: wrapt's
@@ -665,7 +665,7 @@ def test_it_steps_to_the_front_past_a_finder_that_would_hide_it(folder: Path) ->
     with Hook() as hook:
         sys.meta_path.insert(0, theirs := standins.InstrumentingFinder())
         others = [finder for finder in sys.meta_path if finder is not hook.finder]
-        importlib.util.find_spec("no_such_module_anywhere")
+        importlib.util.find_spec("such_a_module_is_nowhere")
         assert sys.meta_path[0] is hook.finder
         assert sys.meta_path[1] is theirs
         assert [finder for finder in sys.meta_path if finder is not hook.finder] == others
@@ -677,10 +677,10 @@ def test_it_steps_to_the_front_past_a_finder_that_would_hide_it(folder: Path) ->
 def test_the_meta_path_does_not_grow_while_finders_compete_for_the_front(folder: Path) -> None:
     with in_front(SteppingForward()), Hook():
         for number in range(5):
-            importlib.util.find_spec(f"no_such_module_{number}")
+            importlib.util.find_spec(f"such_a_module_{number}")
         length = len(sys.meta_path)
         for number in range(50):
-            importlib.util.find_spec(f"no_such_module_{number}")
+            importlib.util.find_spec(f"such_a_module_{number}")
         assert len(sys.meta_path) == length
 
 
@@ -689,7 +689,7 @@ def test_taken_off_it_does_not_put_itself_back(folder: Path) -> None:
     with Hook() as hook:
         pass
     before = list(sys.meta_path)
-    assert hook.finder.find_spec("no_such_module_anywhere") is None
+    assert hook.finder.find_spec("such_a_module_is_nowhere") is None
     assert sys.meta_path == before
 
 
@@ -707,9 +707,9 @@ def test_a_thread_that_walks_the_meta_path_meets_it_though_it_steps_forward_mean
         with Hook() as hook, in_front(standins.Recording(), standins.Recording()):
             walk = iter(sys.meta_path)
             met = [next(walk) for _ in range(passed)]
-            hook.finder.find_spec("no_such_module_anywhere")  # another thread's import
+            hook.finder.find_spec("such_a_module_is_nowhere")  # another thread's import
             with in_front(standins.Recording()):
-                hook.finder.find_spec("no_such_module_anywhere")
+                hook.finder.find_spec("such_a_module_is_nowhere")
                 assert hook.finder in [*met, *walk]
 
 

@@ -133,7 +133,7 @@ def test_the_metadata_is_what_the_project_promises(wheel: Path) -> None:
     for_trl = [item for item in requirements if item.marker and item.marker.evaluate({"extra": "trl"})]
     assert {item.name for item in for_trl} == {"torch", "transformers", "trl"}
     assert {part.operator for item in for_trl for part in item.specifier} == {">="}
-    assert set(metadata.get_all("Provides-Extra", [])) == {"trl", "tests", "docs"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {"trl", "tests", "docs", "benchmarks"}
     assert (metadata["Requires-Python"], metadata["License-Expression"]) == (">=3.10", "Apache-2.0")
 
 

@@ -8,7 +8,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
     from types import ModuleType
@@ -30,7 +30,14 @@ def stem_of(name: str) -> str:
 
 
 class AliasFinder:
-    """The reverse alias finder: append one to ``sys.meta_path``."""
+    """The reverse alias finder: append one to ``sys.meta_path``.
+
+    Args:
+        called: what to call for each name that no other finder found, an alias or not.
+    """
+
+    def __init__(self, called: "Callable[[], None]" = lambda: None) -> None:
+        self._called = called
 
     def find_spec(
         self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
@@ -41,6 +48,7 @@ class AliasFinder:
             ModuleNotFoundError: in an import statement only, for a config that other releases of TRL had: the ordinary
                 error, with its history.
         """
+        self._called()
         stem = stem_of(fullname)
         # Unsloth tells a written cache from a missing one by whether this import succeeds.
         if not stem and fullname != PACKAGE or "unsloth_zoo" in sys.modules:

@@ -31,15 +31,15 @@ class PostImportFinder:
 
     def __init__(self, prefixes: tuple[str, ...], select: "Callable[[str], Callback | None]") -> None:
         self._prefixes, self._select, self._thread = prefixes, select, _thread._local()
+        self._initials = frozenset(prefix[0] for prefix in prefixes)
 
     @_as_of_importlib
     def find_spec(self, fullname: str, path: "Path" = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
         """The real spec with its loader wrapped, or None to let the import system go on (PEP 451)."""
-        if sys.meta_path and sys.meta_path[0] is not self:
-            self._step_forward()
-        if not fullname.startswith(self._prefixes):
+        if not fullname or fullname[0] not in self._initials:  # most pass here, at a third of the cost of a startswith
             return None
-        callback = self._select(fullname)
+        self.step_forward()
+        callback = self._select(fullname) if fullname.startswith(self._prefixes) else None
         asking = vars(self._thread)
         depth: int = asking.get(fullname, 0)
         if callback is None or depth > 1:  # a finder that we ask may ask us, once: its callback comes after ours
@@ -56,12 +56,11 @@ class PostImportFinder:
             spec.loader = PostImportLoader(spec, callback)  # type: ignore[assignment]
         return spec
 
-    def _step_forward(self) -> None:
-        # In front of us, a finder that answers for a whole package (typeguard's, pytest's) hides us; behind, we ask it.
-        # Our hindmost place is kept for a thread that is walking the list now and has passed the first.
-        if sys.meta_path.count(self) > 1:
-            sys.meta_path.remove(self)
-        if self in sys.meta_path:
+    def step_forward(self) -> None:
+        """Go to the front: a finder there that answers for a whole package (typeguard's, pytest's) hides us from it."""
+        if self in sys.meta_path and sys.meta_path[0] is not self:
+            if sys.meta_path.count(self) > 1:  # the hindmost stays for a thread that walks the list and has passed us
+                sys.meta_path.remove(self)
             sys.meta_path.insert(0, self)
 
 

@@ -9,7 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-route: str | None = None  # how the hook was switched on, None while it is off
 late = False  # had a config module been imported before?
 classes: "dict[str, dict[str, Any]]" = {}  # full class name -> {"state": patched, inherited or left, ...}
 
@@ -30,7 +29,7 @@ def status() -> "dict[str, Any]":
     Returns:
         A dict with these keys.
     """
-    from . import unsloth
+    from . import activation, unsloth
 
     for name in list(classes):
         module, _, last = name.rpartition(".")
@@ -41,7 +40,7 @@ def status() -> "dict[str, Any]":
     seen = {name: dict(entry) for name, entry in classes.items()}
     return {
         "active": active,
-        "route": route if active else None,
+        "route": activation.route if active else None,
         "late": late,
         "classes": {**(_left_alone() if active or seen else {}), **seen},
         "variable": os.environ.get("UNSLOTH_HOOK"),
