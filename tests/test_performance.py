@@ -104,24 +104,3 @@ def test_an_import_asks_our_finders_once_each_at_most() -> None:
     )
     front = [("PostImportFinder", name) for name in ("colorsys", "no_module_of_this_name", "wsgiref", "wsgiref.util")]
     assert done.stdout == f"{[('AliasFinder', 'no_module_of_this_name'), *front]}\n"
-
-
-def test_a_name_that_nobody_finds_brings_our_finder_to_the_front() -> None:
-    """The shortest way out, for names that begin like none of ours, does not look who is in front."""
-    done = run_child(
-        """
-        import sys
-        class Theirs:
-            find_spec = staticmethod(lambda name, path=None, target=None: None)
-        sys.meta_path.insert(0, Theirs())
-        import colorsys
-        before = type(sys.meta_path[0]).__name__
-        try:
-            import no_module_of_this_name
-        except ModuleNotFoundError:
-            pass
-        print(before, type(sys.meta_path[0]).__name__)
-        """,
-        env={"UNSLOTH_HOOK": "1"},
-    )
-    assert done.stdout == "Theirs PostImportFinder\n"

@@ -93,9 +93,8 @@ def _put_on() -> bool:
         from .first import UnslothFirstFinder
 
         sys.meta_path.insert(0, UnslothFirstFinder())
-    front = finder.PostImportFinder(SIGNS, _select)
-    sys.meta_path.insert(0, front)
-    sys.meta_path.append(aliases.AliasFinder(front.step_forward))  # last, so that a real module always wins
+    sys.meta_path.insert(0, finder.PostImportFinder(SIGNS, _select))
+    sys.meta_path.append(aliases.AliasFinder())  # last, so that a real module always wins
     return True
 
 

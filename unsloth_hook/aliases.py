@@ -8,7 +8,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
     from types import ModuleType
@@ -30,14 +30,7 @@ def stem_of(name: str) -> str:
 
 
 class AliasFinder:
-    """The reverse alias finder: append one to ``sys.meta_path``.
-
-    Args:
-        called: what to call for each name that no other finder found, an alias or not.
-    """
-
-    def __init__(self, called: "Callable[[], None]" = lambda: None) -> None:
-        self._called = called
+    """The reverse alias finder: append one to ``sys.meta_path``."""
 
     def find_spec(
         self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
@@ -48,7 +41,6 @@ class AliasFinder:
             ModuleNotFoundError: in an import statement only, for a config that other releases of TRL had: the ordinary
                 error, with its history.
         """
-        self._called()
         stem = stem_of(fullname)
         # Unsloth tells a written cache from a missing one by whether this import succeeds.
         if not stem and fullname != PACKAGE or "unsloth_zoo" in sys.modules:

@@ -36,9 +36,10 @@ class PostImportFinder:
     @_as_of_importlib
     def find_spec(self, fullname: str, path: "Path" = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
         """The real spec with its loader wrapped, or None to let the import system go on (PEP 451)."""
+        if sys.meta_path and sys.meta_path[0] is not self:
+            self._step_forward()
         if not fullname or fullname[0] not in self._initials:  # most pass here, at a third of the cost of a startswith
             return None
-        self.step_forward()
         callback = self._select(fullname) if fullname.startswith(self._prefixes) else None
         asking = vars(self._thread)
         depth: int = asking.get(fullname, 0)
@@ -56,9 +57,9 @@ class PostImportFinder:
             spec.loader = PostImportLoader(spec, callback)  # type: ignore[assignment]
         return spec
 
-    def step_forward(self) -> None:
-        """Go to the front: a finder there that answers for a whole package (typeguard's, pytest's) hides us from it."""
-        if self in sys.meta_path and sys.meta_path[0] is not self:
+    def _step_forward(self) -> None:
+        # In front of us, a finder that answers for a whole package (typeguard's, pytest's) hides us; behind, we ask it.
+        if self in sys.meta_path:
             if sys.meta_path.count(self) > 1:  # the hindmost stays for a thread that walks the list and has passed us
                 sys.meta_path.remove(self)
             sys.meta_path.insert(0, self)

@@ -192,7 +192,7 @@ def commands(quick: bool, unsloth: str) -> list[Row]:
         for what, (ours, name, theirs, reach) in pair.items():
             if quick and what.startswith("from trl"):
                 continue
-            rounds = 2 if quick else 5
+            rounds = 2 if quick else 3
             times = processes.in_turns_by_pyperf({"ours": ours, "theirs": theirs}, rounds)
             found.append(row("programs", what, name, times["ours"], times["theirs"], reach=reach))
         for count in (1, 10, 100, 1_000) if quick else (1, 10, 100, 1_000, 10_000):
@@ -215,7 +215,7 @@ QUIETLY = (
 
 def files(quick: bool, unsloth: str) -> list[Row]:
     """Reading files in one process."""
-    told = processes.child("child_files.py", "8" if quick else "60")
+    told = processes.child("child_files.py", "8" if quick else "30")
     found = []
     for key, what, against, reach in (
         ("same", "inspect_checkpoint, a file of known content", "a bare scan", 2.0),
