@@ -56,4 +56,4 @@ def test_a_level_that_is_none_is_said_once_and_harmless() -> None:
     done = run_child(MODULES, env={"UNSLOTH_HOOK": "1", "UNSLOTH_HOOK_LOG": "loud"})
     assert "UNSLOTH_HOOK_LOG='loud' is none of debug, info" in done.stderr
     assert done.stderr.count("\n") == 1
-    assert '"unsloth_hook.finder"' in done.stdout
+    assert '"unsloth_hook.patching"' in done.stdout

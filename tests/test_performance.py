@@ -4,7 +4,6 @@ import json
 import re
 import sys
 
-import pytest
 from helpers import ROOT, run_child
 
 sys.path.insert(0, str(ROOT / "tests" / "benchmarks"))
@@ -12,6 +11,7 @@ sys.path.insert(0, str(ROOT / "tests" / "benchmarks"))
 import page
 
 AT_START = ["", "._bootstrap", ".activation", ".aliases", ".finder"]
+AT_START += [".identity", ".patching", ".report", ".targets", ".unsloth"]  # a swap imports no more
 
 
 def test_the_page_shows_what_was_measured() -> None:
@@ -37,46 +37,29 @@ def test_a_row_that_misses_its_figure_is_marked() -> None:
     assert "1.030: reached" in page.table({"rows": [{**row, "value": 1.03}]}, "s")
 
 
-def test_start_imports_five_modules_of_ours_and_no_other() -> None:
+def test_start_imports_ten_modules_of_ours_and_no_other() -> None:
     script = "import json, sys; print(json.dumps(sorted(sys.modules)))"
     off, on = (set(json.loads(run_child(script, env={"UNSLOTH_HOOK": value}).stdout)) for value in ("0", "1"))
     assert on - off == {f"unsloth_hook{name}" for name in AT_START}
     assert not [name for name in off if "unsloth" in name]
 
 
-@pytest.mark.parametrize("sign", ["pickle", "_pickle"])
-def test_what_can_open_a_checkpoint_brings_the_rest_before_it_does(sign: str) -> None:
-    done = run_child(
-        f"""
-        import sys
-
-        def ours():
-            return {{name for name in sys.modules if "unsloth" in name}}
-
-        before = ours()
-        import {sign}
-        after = ours()
-        import torch, trl.trainer.sft_config
-        print(len(before), "unsloth_hook.patching" in after, ours() - after)
-        """,
-        env={"UNSLOTH_HOOK": "1"},
-    )
-    assert done.stdout == f"{len(AT_START)} True set()\n"
-
-
-def test_our_rest_gone_after_the_start_is_one_line_and_no_error() -> None:
+def test_what_opens_a_checkpoint_imports_no_further_module_of_ours() -> None:
     done = run_child(
         """
         import sys
-        sys.modules["unsloth_hook.patching"] = None  # what `from . import` makes of a file that is gone
-        import pickle
-        print([finder for finder in sys.meta_path if type(finder).__module__.startswith("unsloth_hook")])
+
+        def ours():
+            return {name for name in sys.modules if "unsloth" in name.lower()}
+
+        before = ours()
+        import pickle, torch, trl.trainer.sft_config
+        pickle.loads(pickle.dumps(trl.trainer.sft_config.SFTConfig(use_cpu=True, bf16=False)))
+        print(len(before), ours() - before)
         """,
         env={"UNSLOTH_HOOK": "1"},
     )
-    assert done.stdout == "[]\n"
-    assert done.stderr.count("\n") == 1
-    assert "the hook goes off" in done.stderr
+    assert done.stdout == f"{len(AT_START)} set()\n"
 
 
 def test_an_import_asks_our_finders_once_each_at_most() -> None:

@@ -1,20 +1,14 @@
-"""Switches the finders on and off. What a swap needs is imported at the first sign of one: most Pythons see none."""
+"""Switches the finders on and off."""
 
 import _thread
 import os
 import sys
 
-from . import _bootstrap, aliases, finder
+from . import _bootstrap, aliases, finder, patching, report, targets, unsloth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-# Names that make us import the rest: trl, what Unsloth generates, and what both of Python's unpicklers import, for
-# opening a checkpoint must import no further module of ours.
-SIGNS = ("trl", "Unsloth", "unsloth_c", "unsloth_zoo", "_compat_pickle")
-route: "str | None" = None  # how the hook was switched on, None while it is off
-_LOCK = _thread.allocate_lock()
 
 
 class Handle:
@@ -57,24 +51,17 @@ def install(*, strict: bool = False) -> "Handle":
     return activate("install", strict=strict)
 
 
-def activate(by: str, *, strict: bool = False) -> "Handle":
+def activate(route: str, *, strict: bool = False) -> "Handle":
     """`install()` by a named route: `env`, `sitecustomize`, `install`, `run`, `ipython`, `pytest` or `enable`."""
-    global route
-    if not _bootstrap.wanted(by):
+    if not _bootstrap.wanted(route):
         return Handle(switched_on=False)
-    if strict:
-        from . import patching
-
-        patching.strict = True
-    if "UNSLOTH_HOOK_LOG" in os.environ:
+    patching.strict = patching.strict or strict
+    if os.environ.get("UNSLOTH_HOOK_LOG"):
         from . import log  # noqa: F401 (it reads the variable)
     with _LOCK:  # only while the finders are put on: nothing is imported under it
         if not _put_on():
             return Handle(switched_on=False)
-    route = os.environ.get("UNSLOTH_HOOK_ROUTE") or by  # `unsloth-hook run` leaves word there
-    for sign in SIGNS:
-        if sign in sys.modules:
-            _select(sign)
+    report.route = os.environ.get("UNSLOTH_HOOK_ROUTE") or route  # `unsloth-hook run` leaves word there
     if "trl" in sys.modules:
         from . import late
 
@@ -93,27 +80,23 @@ def _put_on() -> bool:
         from .first import UnslothFirstFinder
 
         sys.meta_path.insert(0, UnslothFirstFinder())
-    sys.meta_path.insert(0, finder.PostImportFinder(SIGNS, _select))
+    sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
     sys.meta_path.append(aliases.AliasFinder())  # last, so that a real module always wins
     return True
 
 
 def uninstall() -> None:
     """Take the finders off `sys.meta_path`. Classes that exist stay patched, and keep pickling."""
-    from . import patching
-
-    global route
     _bootstrap.take_off()
-    patching.strict, route = False, None
+    patching.strict = False
+    report.route = None
+
+
+_LOCK = _thread.allocate_lock()
+PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
 
 
 def _select(name: str) -> "finder.Callback | None":
-    try:
-        from . import patching, targets, unsloth
-    except BaseException as error:  # the package has gone, or is broken: as at start-up
-        _bootstrap.take_off()
-        _bootstrap.say(f"the hook goes off: {type(error).__name__}: {error}")
-        return None
     if name == "unsloth_zoo":
         aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether importing its name succeeds
     if unsloth.is_generated_module(name):

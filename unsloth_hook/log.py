@@ -1,31 +1,10 @@
-"""The logger ``unsloth_hook``: a debug line for each swapped class. ``UNSLOTH_HOOK_LOG=debug`` prints it."""
+"""``UNSLOTH_HOOK_LOG=debug`` prints what goes to the logger ``unsloth_hook``: a debug line for each swapped class."""
 
 import os
-import sys
 
 from . import _bootstrap
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 LEVELS = ("debug", "info", "warning", "error", "critical")
-
-
-def swapped(name: str, entry: "dict[str, Any]", seconds: float) -> None:
-    """Log what became of a class.
-
-    Args:
-        name: its full name.
-        entry: what `status()` says of it.
-        seconds: how long it took.
-    """
-    if "logging" not in sys.modules:  # nobody can be listening
-        return
-    from logging import getLogger
-
-    fields = ", ".join(entry["fields"])
-    getLogger("unsloth_hook").debug("%s: %s in %.1f ms, with %s", name, entry["state"], seconds * 1000, fields)
 
 
 def _print(level: str) -> None:

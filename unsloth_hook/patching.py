@@ -3,7 +3,7 @@
 import os
 import time
 
-from . import _bootstrap, identity, log, report, targets, unsloth
+from . import _bootstrap, identity, report, targets, unsloth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def swap(module: "ModuleType") -> None:
         except Exception as error:
             _leave(name, error)
         else:
-            log.swapped(name, report.classes[name], time.perf_counter() - started)
+            report.swapped(name, report.classes[name], time.perf_counter() - started)
 
 
 def _leave(name: str, error: Exception) -> None:

@@ -9,8 +9,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+route: str | None = None  # how the hook was switched on, None while it is off
 late = False  # had a config module been imported before?
 classes: "dict[str, dict[str, Any]]" = {}  # full class name -> {"state": patched, inherited or left, ...}
+
+
+def swapped(name: str, entry: "dict[str, Any]", seconds: float) -> None:
+    """Log what became of a class.
+
+    Args:
+        name: its full name.
+        entry: what `status()` says of it.
+        seconds: how long it took.
+    """
+    if "logging" in sys.modules:  # else nobody can be listening
+        from logging import getLogger
+
+        fields = ", ".join(entry["fields"])
+        getLogger("unsloth_hook").debug("%s: %s in %.1f ms, with %s", name, entry["state"], seconds * 1000, fields)
 
 
 def status() -> "dict[str, Any]":
@@ -29,7 +45,7 @@ def status() -> "dict[str, Any]":
     Returns:
         A dict with these keys.
     """
-    from . import activation, unsloth
+    from . import unsloth
 
     for name in list(classes):
         module, _, last = name.rpartition(".")
@@ -40,7 +56,7 @@ def status() -> "dict[str, Any]":
     seen = {name: dict(entry) for name, entry in classes.items()}
     return {
         "active": active,
-        "route": activation.route if active else None,
+        "route": route if active else None,
         "late": late,
         "classes": {**(_left_alone() if active or seen else {}), **seen},
         "variable": os.environ.get("UNSLOTH_HOOK"),
