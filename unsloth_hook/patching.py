@@ -64,9 +64,8 @@ def _leave(name: str, error: Exception) -> None:
 def _own(pristine: type, name: str) -> type:
     present = getattr(pristine, "__dataclass_fields__", {})
     # What TRL has under the name, be it a field, a property or a class variable, is TRL's.
-    missing = [
-        f for f in targets.FIELDS if f.name not in present and not hasattr(pristine, f.name) and f.wanted(present)
-    ]
+    taken = {name for base in pristine.__mro__ if base not in identity.patched for name in vars(base)} | set(present)
+    missing = [field for field in targets.FIELDS if field.name not in taken and field.wanted(present)]
     owner = _build(pristine, missing) if missing else pristine
     extras = [field.name for field in targets.FIELDS if field in missing or present.get(field.name) in _added]
     if not missing and "__post_init__" in vars(owner):  # the base's rules run before this one has settled its values
