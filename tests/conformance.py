@@ -501,8 +501,28 @@ def ask(hook: str, folder: Path) -> dict[str, dict[str, str]]:
     return result
 
 
+class WithoutTrl(importlib.machinery.FileFinder):
+    """A folder's finder to which a TRL that is installed there, beside the hooks, does not exist."""
+
+    def find_spec(self, fullname: str, target: "types.ModuleType | None" = None) -> Any:
+        return None if fullname == "trl" else super().find_spec(fullname, target)
+
+
+def hide_installed_trl() -> None:
+    machinery = importlib.machinery
+    loaders = [
+        (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
+        (machinery.SourceFileLoader, machinery.SOURCE_SUFFIXES),
+        (machinery.SourcelessFileLoader, machinery.BYTECODE_SUFFIXES),
+    ]
+    for entry in sys.path:
+        if Path(entry, "trl").is_dir():
+            sys.path_importer_cache[entry] = WithoutTrl(entry, *loaders)
+
+
 def main(hook: str, folder: str) -> None:
     """What the child does; the answers go to `<hook>.json` in the folder."""
+    hide_installed_trl()
     if hook in IMPORTED_FIRST:
         importlib.import_module(IMPORTED_FIRST[hook])
     table = {}
