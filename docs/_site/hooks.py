@@ -44,7 +44,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             "](docs/", "]("
         )
     if page.file.src_uri == "examples/README.md":
-        markdown += "\n".join(example(path) for path in sorted(EXAMPLES.iterdir()) if path.is_file() and path.suffix != ".md")
+        examples = [path for path in sorted(EXAMPLES.iterdir()) if path.is_file() and path.suffix != ".md"]
+        markdown += "\n".join(example(path) for path in examples)
     up = "../" * page.file.src_uri.count("/")
     for target, name in PAGES.items():
         markdown = markdown.replace(f"]({up}../{target}", f"]({up}{name}")
