@@ -18,7 +18,7 @@ def hooked(script: str, **options: object) -> "subprocess.CompletedProcess[str]"
     return run_child(script, env={**HOOK, **options.pop("env", {})}, **options)  # type: ignore[dict-item,arg-type]
 
 
-def test_start_up_imports_nothing_but_sys() -> None:
+def test_it_imports_nothing_but_sys() -> None:
     script = f"""
     import sys
     sys.path.insert(0, {str(PACKAGE.parent)!r})
@@ -237,8 +237,8 @@ def test_a_worker_unpickles_a_stray_name(method: str) -> None:
 def test_the_finder_is_last_and_off_means_off() -> None:
     script = """
     import sys
-    from unsloth_hook import aliases
-    on = [finder for finder in sys.meta_path if isinstance(finder, aliases.AliasFinder)]
+    from unsloth_hook import activation
+    on = [finder for finder in sys.meta_path if isinstance(finder, activation.AliasFinder)]
     import os
     if os.environ["UNSLOTH_HOOK"] == "1":
         assert sys.meta_path[-1:] == on and len(on) == 1

@@ -1,6 +1,7 @@
 """The line in ``unsloth_hook.pth``: gated by the variable, and never in Python's way (contract 9)."""
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,13 @@ def test_executed_twice_it_installs_once(tmp_path: Path) -> None:
     assert report(python=python, env={"UNSLOTH_HOOK": "1"}) == once
 
 
+def test_start_called_again_installs_once() -> None:
+    """By a `sitecustomize` beside the line, or by an older line, which does not look whether it has been run."""
+    again = "from unsloth_hook._bootstrap import start; start(); start('sitecustomize'); start()"
+    done = run_child(f"{again}\n{textwrap.dedent(REPORT)}", env={"UNSLOTH_HOOK": "1"})
+    assert json.loads(done.stdout) == report(env={"UNSLOTH_HOOK": "1"})
+
+
 def test_it_needs_no_name_of_site_and_leaves_none() -> None:
     script = f"""
         def line():
@@ -110,7 +118,8 @@ def test_it_needs_no_name_of_site_and_leaves_none() -> None:
     """
     for value in ("0", "1"):
         named = run_child(script, options=["-S"], env={"UNSLOTH_HOOK": value, "PYTHONPATH": str(ROOT)}).stdout
-        assert named in ("['os'] ['__builtins__', 'os']\n", "[] ['__builtins__', 'os']\n")
+        # `site` has both of these itself, the same objects; from Python 3.13 on, exec leaves none in a function
+        assert named in ("['os', 'sys'] ['__builtins__', 'os', 'sys']\n", "[] ['__builtins__', 'os', 'sys']\n")
 
 
 def test_the_package_gone_and_the_line_left_is_silence(tmp_path: Path, plain: Path) -> None:

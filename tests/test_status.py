@@ -45,7 +45,7 @@ def test_on_it_names_the_route_the_variable_and_the_finders_in_order() -> None:
     told = status(env={"UNSLOTH_HOOK": " Yes "})
     assert (told["active"], told["route"], told["variable"], told["asked"]) == (True, "env", " Yes ", ["env"])
     assert told["meta_path"][0] == "unsloth_hook.finder.PostImportFinder"
-    assert told["meta_path"][-1] == "unsloth_hook.aliases.AliasFinder"
+    assert told["meta_path"][-1] == "unsloth_hook.activation.AliasFinder"
     assert "_frozen_importlib_external.PathFinder" in told["meta_path"]
 
 

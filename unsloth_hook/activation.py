@@ -4,11 +4,16 @@ import _thread
 import os
 import sys
 
-from . import _bootstrap, aliases, finder, patching, report, targets, unsloth
+from . import _bootstrap, finder, patching, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
     from typing import Any
+
+route: str | None = None  # how the hook was switched on, None while it is off
 
 
 class Handle:
@@ -51,9 +56,10 @@ def install(*, strict: bool = False) -> "Handle":
     return activate("install", strict=strict)
 
 
-def activate(route: str, *, strict: bool = False) -> "Handle":
+def activate(by: str, *, strict: bool = False) -> "Handle":
     """`install()` by a named route: `env`, `sitecustomize`, `install`, `run`, `ipython`, `pytest` or `enable`."""
-    if not _bootstrap.wanted(route):
+    global route
+    if not _bootstrap.wanted(by):
         return Handle(switched_on=False)
     patching.strict = patching.strict or strict
     if os.environ.get("UNSLOTH_HOOK_LOG"):
@@ -61,7 +67,7 @@ def activate(route: str, *, strict: bool = False) -> "Handle":
     with _LOCK:  # only while the finders are put on: nothing is imported under it
         if not _put_on():
             return Handle(switched_on=False)
-    report.route = os.environ.get("UNSLOTH_HOOK_ROUTE") or route  # `unsloth-hook run` leaves word there
+    route = os.environ.get("UNSLOTH_HOOK_ROUTE") or by  # `unsloth-hook run` leaves word there
     if "trl" in sys.modules:
         from . import late
 
@@ -81,24 +87,46 @@ def _put_on() -> bool:
 
         sys.meta_path.insert(0, UnslothFirstFinder())
     sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
-    sys.meta_path.append(aliases.AliasFinder())  # last, so that a real module always wins
+    sys.meta_path.append(AliasFinder())  # last, so that a real module always wins
     return True
 
 
 def uninstall() -> None:
     """Take the finders off `sys.meta_path`. Classes that exist stay patched, and keep pickling."""
+    global route
     _bootstrap.take_off()
     patching.strict = False
-    report.route = None
+    route = None
 
 
 _LOCK = _thread.allocate_lock()
 PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
+STRAY = ("Unsloth", "unsloth_c")  # the beginnings of `aliases`' names
+
+
+class AliasFinder:
+    """The reverse alias finder, last on the meta path. What it knows is in `aliases`, imported for a stray name."""
+
+    def find_spec(
+        self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
+        """See `aliases.find_spec`."""
+        if not fullname.startswith(STRAY):
+            return None
+        from . import aliases
+
+        return aliases.find_spec(fullname)
 
 
 def _select(name: str) -> "finder.Callback | None":
-    if name == "unsloth_zoo":
+    if name == "unsloth_zoo" and (aliases := sys.modules.get("unsloth_hook.aliases")):
         aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether importing its name succeeds
-    if unsloth.is_generated_module(name):
-        return unsloth.adopt
+    if targets.is_generated_module(name):
+        return _adopt
     return patching.swap if targets.is_config_module(name) else None
+
+
+def _adopt(module: "ModuleType") -> None:
+    from . import unsloth
+
+    unsloth.adopt(module)

@@ -1,14 +1,12 @@
 """Answers for ``UnslothSFTTrainer`` and its kin, the modules that Unsloth's pickles name, where no real one is found.
 
-Installed last on ``sys.meta_path``, so that a real file always wins. Imported at interpreter start, so it imports
-only ``sys``.
+`activation.AliasFinder` asks here, last on ``sys.meta_path``, so that a real file always wins.
 """
 
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
     from types import ModuleType
@@ -29,34 +27,32 @@ def stem_of(name: str) -> str:
     return ""
 
 
-class AliasFinder:
-    """The reverse alias finder: append one to ``sys.meta_path``."""
+def find_spec(fullname: str) -> "ModuleSpec | None":
+    """A spec for a stray name whose class the installed TRL has; None for all others.
 
-    def find_spec(
-        self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
-    ) -> "ModuleSpec | None":
-        """A spec for a stray name whose class the installed TRL has; None for all others.
+    Args:
+        fullname: of a module that nobody else has found.
 
-        Raises:
-            ModuleNotFoundError: in an import statement only, for a config that other releases of TRL had: the ordinary
-                error, with its history.
-        """
-        stem = stem_of(fullname)
-        # Unsloth tells a written cache from a missing one by whether this import succeeds.
-        if not stem and fullname != PACKAGE or "unsloth_zoo" in sys.modules:
-            return None
-        from importlib.machinery import ModuleSpec
-
-        from unsloth_hook import locate
-
-        if not stem:
-            return ModuleSpec(fullname, _Loader(), is_package=True) if locate.exists("trl") else None
-        if locate.in_trl(stem) or locate.in_trl(stem, "Trainer"):
-            return ModuleSpec(fullname, _Loader(), origin="alias of TRL's own classes (unsloth_hook)")
-        # importlib's frames: _find_spec, then the import itself. A probe (importlib.util.find_spec) gets its None.
-        if sys._getframe(2).f_code.co_name == "_find_and_load_unlocked" and (text := _history(f"{stem}Config")):
-            raise ModuleNotFoundError(f"No module named {fullname!r}: {text}", name=fullname)
+    Raises:
+        ModuleNotFoundError: in an import statement only, for a config that other releases of TRL had: the ordinary
+            error, with its history.
+    """
+    stem = stem_of(fullname)
+    # Unsloth tells a written cache from a missing one by whether this import succeeds.
+    if not stem and fullname != PACKAGE or "unsloth_zoo" in sys.modules:
         return None
+    from importlib.machinery import ModuleSpec
+
+    from unsloth_hook import locate
+
+    if not stem:
+        return ModuleSpec(fullname, _Loader(), is_package=True) if locate.exists("trl") else None
+    if locate.in_trl(stem) or locate.in_trl(stem, "Trainer"):
+        return ModuleSpec(fullname, _Loader(), origin="alias of TRL's own classes (unsloth_hook)")
+    # Above the finder are importlib's frames: _find_spec, then the import. A probe (importlib.util) gets its None.
+    if sys._getframe(3).f_code.co_name == "_find_and_load_unlocked" and (text := _history(f"{stem}Config")):
+        raise ModuleNotFoundError(f"No module named {fullname!r}: {text}", name=fullname)
+    return None
 
 
 class _Loader(Loader):

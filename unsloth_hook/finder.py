@@ -5,13 +5,12 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any, TypeVar
 
     F = TypeVar("F")
-    Path = Sequence[str] | None
     Callback = Callable[[ModuleType], None]
 
 
@@ -34,16 +33,18 @@ class PostImportFinder:
         self._initials = frozenset(prefix[0] for prefix in prefixes)
 
     @_as_of_importlib
-    def find_spec(self, fullname: str, path: "Path" = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
+    def find_spec(self, fullname: str, path: "Any" = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
         """The real spec with its loader wrapped, or None to let the import system go on (PEP 451)."""
-        if sys.meta_path and sys.meta_path[0] is not self:
-            self._step_forward()
-        if not fullname or fullname[0] not in self._initials:  # most pass here, at a third of the cost of a startswith
+        try:
+            if sys.meta_path[0] is not self:
+                self._step_forward()
+            if fullname[0] not in self._initials:  # most pass here, at a third of the cost of a startswith
+                return None
+        except IndexError:  # no finders to ask, or no name
             return None
         callback = self._select(fullname) if fullname.startswith(self._prefixes) else None
-        asking = vars(self._thread)
-        depth: int = asking.get(fullname, 0)
-        if callback is None or depth > 1:  # a finder that we ask may ask us, once: its callback comes after ours
+        asking = vars(self._thread)  # a finder that we ask may ask us, once: its callback comes after ours
+        if callback is None or (depth := asking.get(fullname, 0)) > 1:
             return None
         asking[fullname] = depth + 1
         try:
@@ -66,10 +67,9 @@ class PostImportFinder:
 
 
 @_as_of_importlib
-def find_behind(asking: object, fullname: str, path: "Path", target: "ModuleType | None") -> "ModuleSpec | None":
+def find_behind(asking: object, fullname: str, path: "Any", target: "ModuleType | None") -> "ModuleSpec | None":
     """The spec that the finders behind `asking` find. Those before it have been asked, or are asking it just now."""
-    finders = sys.meta_path
-    for finder in finders[finders.index(asking) + 1 if asking in finders else 0 :]:
+    for finder in sys.meta_path[sys.meta_path.index(asking) + 1 if asking in sys.meta_path else 0 :]:
         find_spec = getattr(finder, "find_spec", None)
         spec: ModuleSpec | None = find_spec and find_spec(fullname, path, target)
         if spec is not None:

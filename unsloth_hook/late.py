@@ -2,12 +2,14 @@
 
 import sys
 
-from . import patching, report, targets, unsloth
+from . import patching, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
+
+seen = False  # had a config module been imported before?
 
 
 def swap_loaded() -> None:
@@ -16,7 +18,9 @@ def swap_loaded() -> None:
     Raises:
         PatchError: in strict mode, when a class cannot be patched.
     """
-    generated = [module for name, module in list(sys.modules.items()) if unsloth.is_generated_module(name) and module]
+    from . import unsloth
+
+    generated = [module for name, module in list(sys.modules.items()) if targets.is_generated_module(name) and module]
     for module in generated:
         unsloth.hand_back(module)
     try:
@@ -28,7 +32,8 @@ def swap_loaded() -> None:
 
 
 def _swap(module: "ModuleType") -> None:
-    report.late = True
+    global seen
+    seen = True
     stock = targets.config_classes(module)
     patching.swap(module)
     for pristine in stock:
@@ -56,7 +61,7 @@ def _take_over(pristine: "Any", owner: type) -> None:
     import gc
 
     for name, module in list(sys.modules.items()):
-        if (name == "trl" or name.startswith(targets.PREFIX) or unsloth.is_generated_module(name)) and module:
+        if (name == "trl" or name.startswith(targets.PREFIX) or targets.is_generated_module(name)) and module:
             patching.rebind(module, pristine, owner)
     for subclass in pristine.__subclasses__():
         if subclass is not owner:

@@ -1,9 +1,10 @@
 """Builds the patched class and binds it to its name."""
 
 import os
+import sys
 import time
 
-from . import _bootstrap, identity, report, targets, unsloth
+from . import _bootstrap, identity, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def swap(module: "ModuleType") -> None:
     for pristine in found:
         if pristine in identity.patched:  # the hook was off and is on again
             continue
-        if unsloth.is_generated_class(pristine):
+        if targets.is_generated_class(pristine):
+            from . import unsloth
+
             unsloth.note_owner(pristine)
             continue
         name = f"{pristine.__module__}.{pristine.__qualname__}"
@@ -51,11 +54,20 @@ def swap(module: "ModuleType") -> None:
         except Exception as error:
             _leave(name, error)
         else:
-            report.swapped(name, report.classes[name], time.perf_counter() - started)
+            _log(name, time.perf_counter() - started)
+
+
+def _log(name: str, seconds: float) -> None:
+    if "logging" in sys.modules:  # else nobody can be listening
+        from logging import getLogger
+
+        entry = identity.classes[name]
+        fields = ", ".join(entry["fields"])
+        getLogger("unsloth_hook").debug("%s: %s in %.1f ms, with %s", name, entry["state"], seconds * 1000, fields)
 
 
 def _leave(name: str, error: Exception) -> None:
-    report.classes[name] = {"state": "left", "reason": f"{type(error).__name__}: {error}"}
+    identity.classes[name] = {"state": "left", "reason": f"{type(error).__name__}: {error}"}
     if strict or os.environ.get("UNSLOTH_HOOK_STRICT", "") == "1":
         raise PatchError(f"{name} cannot be patched: {type(error).__name__}: {error}") from error
     _bootstrap.say(f"{name} stays as TRL wrote it: {type(error).__name__}: {error}")
@@ -73,7 +85,7 @@ def _own(pristine: type, name: str) -> type:
         owner.__post_init__ = _PostInit(inherited, vars(owner)["__post_init__"])  # type: ignore[attr-defined]
     _show_signatures(owner, extras)
     identity.patched.add(owner)
-    report.classes[name] = {"state": "patched" if missing else "inherited", "fields": extras}
+    identity.classes[name] = {"state": "patched" if missing else "inherited", "fields": extras}
     return owner
 
 

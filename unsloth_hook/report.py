@@ -1,32 +1,13 @@
-"""What happened and why: filled in by the others, read by `status()` and by `unsloth-hook doctor`."""
+"""What happened and why, from what the others have noted down."""
 
 import os
 import sys
 
-from . import _bootstrap, targets
+from . import _bootstrap, activation, identity, late, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-route: str | None = None  # how the hook was switched on, None while it is off
-late = False  # had a config module been imported before?
-classes: "dict[str, dict[str, Any]]" = {}  # full class name -> {"state": patched, inherited or left, ...}
-
-
-def swapped(name: str, entry: "dict[str, Any]", seconds: float) -> None:
-    """Log what became of a class.
-
-    Args:
-        name: its full name.
-        entry: what `status()` says of it.
-        seconds: how long it took.
-    """
-    if "logging" in sys.modules:  # else nobody can be listening
-        from logging import getLogger
-
-        fields = ", ".join(entry["fields"])
-        getLogger("unsloth_hook").debug("%s: %s in %.1f ms, with %s", name, entry["state"], seconds * 1000, fields)
 
 
 def status() -> "dict[str, Any]":
@@ -45,19 +26,18 @@ def status() -> "dict[str, Any]":
     Returns:
         A dict with these keys.
     """
-    from . import unsloth
-
+    classes = identity.classes
     for name in list(classes):
         module, _, last = name.rpartition(".")
         owner = vars(sys.modules[module]).get(last) if module in sys.modules else None
-        if isinstance(owner, type) and unsloth.is_generated_class(owner):
+        if isinstance(owner, type) and targets.is_generated_class(owner):
             classes[name]["state"] = "unsloth"
     active = bool(_bootstrap.ours())
     seen = {name: dict(entry) for name, entry in classes.items()}
     return {
         "active": active,
-        "route": route if active else None,
-        "late": late,
+        "route": activation.route if active else None,
+        "late": late.seen,
         "classes": {**(_left_alone() if active or seen else {}), **seen},
         "variable": os.environ.get("UNSLOTH_HOOK"),
         "asked": list(_bootstrap.asked),
@@ -70,7 +50,7 @@ def _left_alone() -> "dict[str, dict[str, Any]]":
     return {
         cls: {"state": "left", "reason": reason}
         for name, module in list(sys.modules.items())
-        if module and name not in classes
+        if module and name not in identity.classes
         for cls, reason in targets.left_alone(name, module).items()
     }
 
@@ -81,8 +61,8 @@ def _bypassed() -> "dict[str, str]":
         name: _name_of(getattr(module, "__loader__", None))
         for name, module in modules
         if module
-        and name not in classes
-        and any(f"{name}.{cls.__qualname__}" not in classes for cls in targets.config_classes(module))
+        and name not in identity.classes
+        and any(f"{name}.{cls.__qualname__}" not in identity.classes for cls in targets.config_classes(module))
     }
 
 

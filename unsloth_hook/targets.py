@@ -49,6 +49,22 @@ def left_alone(name: str, module: "ModuleType") -> "dict[str, str]":
     return {f"{name}.{cls.__qualname__}": reason for cls in found}
 
 
+def is_generated_module(name: str) -> bool:
+    """Is this the name of a module that Unsloth generates, `Unsloth<X>Trainer` in its compiled cache?"""
+    last = name.rpartition(".")[2].removeprefix("unsloth_cache_")
+    return last.startswith("Unsloth") and last.endswith("Trainer")
+
+
+def is_generated_class(cls: type) -> bool:
+    """Was this class defined in such a module, whatever name it has taken since?"""
+    for function in list(vars(cls).values()):
+        code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+        path = getattr(code, "co_filename", "").replace("\\", "/")
+        if is_generated_module(path.rpartition("/")[2].removesuffix(".py")):
+            return True
+    return False
+
+
 def _named_config(module: "ModuleType") -> list[type]:
     return [
         value

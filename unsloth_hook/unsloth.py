@@ -1,29 +1,13 @@
-"""What differs while the real Unsloth is loaded: its generated classes own their names."""
+"""What differs while the real Unsloth is loaded: its generated classes own their names. Imported only then."""
 
 import sys
 
-from . import identity, report, targets
+from . import identity, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
-
-
-def is_generated_module(name: str) -> bool:
-    """Is this the name of a module that Unsloth generates, `Unsloth<X>Trainer` in its compiled cache?"""
-    last = name.rpartition(".")[2].removeprefix("unsloth_cache_")
-    return last.startswith("Unsloth") and last.endswith("Trainer")
-
-
-def is_generated_class(cls: type) -> bool:
-    """Was this class defined in such a module, whatever name it has taken since?"""
-    for function in list(vars(cls).values()):
-        code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-        path = getattr(code, "co_filename", "").replace("\\", "/")
-        if is_generated_module(path.rpartition("/")[2].removesuffix(".py")):
-            return True
-    return False
 
 
 def adopt(module: "ModuleType") -> None:
@@ -80,4 +64,4 @@ def note_owner(cls: type) -> None:
     """Put it on record that Unsloth's class owns its name."""
     identity.patched.add(cls)
     extras = [field.name for field in targets.FIELDS if hasattr(cls, field.name)]
-    report.classes[f"{cls.__module__}.{cls.__qualname__}"] = {"state": "unsloth", "fields": extras}
+    identity.classes[f"{cls.__module__}.{cls.__qualname__}"] = {"state": "unsloth", "fields": extras}

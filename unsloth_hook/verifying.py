@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from unsloth_hook import _bootstrap, activation, locate, report, targets
+from unsloth_hook import _bootstrap, activation, identity, locate, targets
 from unsloth_hook.verifier import Verifier, VerifierError
 
 OK, AS_STOCK, FAILED = "ok", "as stock", "failed"
@@ -81,7 +81,7 @@ def _not_imported(name: str, reason: str) -> dict[str, Any]:
 
 def _round_trip(cls: type, stock: Verifier) -> dict[str, Any]:
     name = f"{cls.__module__}.{cls.__qualname__}"
-    entry = report.classes.get(name, {"reason": "the hook did not see it"})
+    entry = identity.classes.get(name, {"reason": "the hook did not see it"})
     found = {"config": name, "result": FAILED, "fields": entry.get("fields", []), "reason": entry.get("reason", "")}
     if found["reason"]:
         return found

@@ -281,7 +281,7 @@ def main(order: str, folder: Path) -> None:
     facts["again"] = patch_again()
     if order in ("trl", "late"):
         facts["converted"] = convert()
-    if "unsloth_hook.report" in sys.modules:
+    if "unsloth_hook.patching" in sys.modules:
         import unsloth_hook
 
         facts["status"] = unsloth_hook.status()
