@@ -73,10 +73,9 @@ def uses(rounds: int) -> dict[str, Any]:
         sys.modules[name] = module
         patched = getattr(twin, last)
         assert patched.__mro__[1] is not pristine and "unsloth_num_chunks" not in pristine.__dataclass_fields__
-        found[last] = {"fields": [len(pristine.__dataclass_fields__), len(patched.__dataclass_fields__)]}
         plain, ours = use(pristine), use(patched)
-        for what in plain:
-            found[last][what] = pairs.in_turns([plain[what], ours[what]], rounds, clock=CLOCK)
+        # Short blocks, many of them: the machine's speed drifts by more than what is looked for.
+        found[last] = {what: pairs.in_turns([plain[what], ours[what]], 10 * rounds, 2e-4, CLOCK) for what in plain}
         setattr(module, last, pristine)
     return found
 
@@ -142,5 +141,6 @@ def displaced(rounds: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    rounds = int(sys.argv[1])
-    print(json.dumps({"uses": uses(rounds), "displaced": displaced(rounds), "swaps": swaps(max(4, rounds // 6))}))
+    rounds, *wanted = sys.argv[1:]
+    parts = {"uses": uses, "displaced": displaced, "swaps": swaps}
+    print(json.dumps({name: parts[name](int(rounds)) for name in wanted}))

@@ -1,38 +1,41 @@
-"""Prints what the real Unsloth takes to patch TRL's trainers, and what the swaps of their configs took."""
+"""Prints what the real Unsloth takes to patch each of TRL's trainers, or what the swaps of TRL's configs take there."""
 
-import importlib
 import json
+import sys
 import time
+from pathlib import Path
 
-import child_configs
-import probes
+sys.path.append(str(Path(__file__).parents[1] / "unsloth"))
 
-if __name__ == "__main__":
+
+def generating() -> list[float]:
+    """Seconds of processor time for each trainer: Unsloth writes and compiles a source, and binds the two classes."""
+    import probes
+
     probes.import_unsloth()
-    import trl
     import unsloth.models.rl as rl
 
-    generated: list[float] = []
+    found: list[float] = []
     generate = rl._patch_trl_rl_trainers
 
     def timed(*args: str, **keywords: str) -> object:
         started = time.process_time()
-        result = generate(*args, **keywords)
-        generated.append(time.process_time() - started)
-        return result
+        try:
+            return generate(*args, **keywords)
+        finally:
+            found.append(time.process_time() - started)
 
     rl._patch_trl_rl_trainers = timed
     probes.patch_trainers()
-    from unsloth_hook import identity, patching
+    return found
 
-    swapped = []
-    for full in sorted({cls.__module__ for cls in child_configs.public_configs().values()}):
-        module = importlib.import_module(full)
-        spec = importlib.util.spec_from_file_location(full, module.__file__)
-        twin = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(twin)
-        identity.owners.clear()
-        started = time.process_time()
-        patching.swap(twin)
-        swapped.append(time.process_time() - started)
-    print(json.dumps({"trl": trl.__version__, "generated": generated, "swapped": swapped}))
+
+def swapping() -> list[float]:
+    """Seconds for each config, in a process without Unsloth."""
+    import child_trl
+
+    return [seconds for _, swapped in child_trl.swaps(6).values() for seconds in swapped]
+
+
+if __name__ == "__main__":
+    print(json.dumps(generating() if sys.argv[1] == "generating" else swapping()))

@@ -2,10 +2,9 @@
 
 import gc
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import pyperf
 
 BLOCK = 0.002  # seconds that one block should take, so that a block is long for the clock and short for the scheduler
 
@@ -25,7 +24,7 @@ def in_turns(
     functions: Sequence[Callable[[], Any]],
     rounds: int,
     block: float = BLOCK,
-    clock: Callable[[], float] = pyperf.perf_counter,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> list[list[float]]:
     """Time functions in turns: forwards, then backwards, and so on (ABBA), which cancels a drift of the machine.
 
