@@ -100,6 +100,24 @@ def test_executed_twice_it_installs_once(tmp_path: Path) -> None:
     assert report(python=python, env={"UNSLOTH_HOOK": "1"}) == once
 
 
+@pytest.mark.parametrize(("value", "before", "compiled"), [(None, "", 0), ("", "", 0), ("1", "", 1), ("1", "start", 0)])
+def test_it_compiles_nothing_when_unset_and_nothing_a_second_time(
+    value: str | None, before: str, compiled: int
+) -> None:
+    script = f"""
+        import builtins
+        real, count = exec, []
+        if {before!r}:
+            import unsloth_hook._bootstrap
+        builtins.exec = lambda *args: count.append(args)
+        real({LINE!r})
+        print(len(count))
+    """
+    options = ["-S"]  # no line of an installed package before this one
+    done = run_child(script, options=options, env={"UNSLOTH_HOOK": value, "PYTHONPATH": str(ROOT)})
+    assert done.stdout == f"{compiled}\n"
+
+
 def test_start_called_again_installs_once() -> None:
     """By a `sitecustomize` beside the line, or by an older line, which does not look whether it has been run."""
     again = "from unsloth_hook._bootstrap import start; start(); start('sitecustomize'); start()"

@@ -24,6 +24,13 @@ def scan(path: str) -> int:
         return sum(1 for _ in pickletools.genops(archive.read(name)))
 
 
+def load(path: str) -> object:
+    """What a user would call."""
+    import torch
+
+    return torch.load(path, weights_only=False)
+
+
 def main(rounds: int) -> dict[str, Any]:
     from unsloth_hook import containers, inspect_checkpoint
 
@@ -64,8 +71,9 @@ def main(rounds: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "scan":  # a program that does nothing else
+    if sys.argv[1] in ("scan", "load"):  # a program that does nothing else
+        warnings.simplefilter("ignore")
         for file in sorted(Path(sys.argv[2]).rglob("training_args.bin")):
-            scan(str(file))
+            scan(str(file)) if sys.argv[1] == "scan" else load(str(file))
     else:
         print(json.dumps(main(int(sys.argv[1]))))

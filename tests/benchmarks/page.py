@@ -55,7 +55,7 @@ def about(results: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {told[name]}" for name in names if told.get(name))
     return (
         f"Measured on {told['system']} with {told['processors']} processors ({told['processor']}), "
-        f"Python {told['python']}, {versions}; other programs ran at the same time (load {told['load']})."
+        f"Python {told['python']}, {versions}; load {told['load']} when it ended, its own included."
     )
 
 

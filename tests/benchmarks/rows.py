@@ -193,17 +193,32 @@ def commands(quick: bool, unsloth: str) -> list[Row]:
         for what, (ours, name, theirs, reach) in pair.items():
             if quick and what.startswith("from trl"):
                 continue
-            rounds = 2 if quick else 10 if what.startswith("from trl") else 3
+            rounds = 2 if quick else 12 if what.startswith("from trl") else 3
             times = processes.in_turns_by_pyperf({"ours": ours, "theirs": theirs}, rounds)
             found.append(row("programs", what, name, times["ours"], times["theirs"], reach=reach))
-        for count in (1, 10, 100, 1_000) if quick else (1, 10, 100, 1_000, 10_000):
-            few = place / f"few-{count}"
-            for number in range(count):
-                (few / f"run-{number}").mkdir(parents=True)
-                (few / f"run-{number}" / "training_args.bin").write_bytes(files[number % len(files)].read_bytes())
-            seconds, memory = processes.time_and_memory(Command([python, "-c", QUIETLY, *inspect[1:], few]))
-            found.append(single("growth", f"inspect, {count:,} files", [count / seconds], "files a second"))
-            found.append(single("growth", f"inspect, memory for {count:,} files", [memory], "MiB"))
+        found += [
+            each for count in (1, 10, 100, 1_000, 10_000)[: 3 if quick else 5] for each in _many(place, python, count)
+        ]
+    return found
+
+
+def _many(place: Path, python: Path, count: int) -> list[Row]:
+    """So many files in one call: inspected, converted, and opened by torch."""
+    folder, script = place / f"many-{count}", Path(__file__).with_name("child_files.py")
+    stray = sorted((helpers.ROOT / "tests" / "data").glob("unsloth-202[56].[79].1/*.bin"))
+    for number in range(count):
+        (folder / f"run-{number}").mkdir(parents=True)
+        (folder / f"run-{number}" / "training_args.bin").write_bytes(stray[number % len(stray)].read_bytes())
+    hook = [python, "-c", QUIETLY, "-m", "unsloth_hook"]
+    found = []
+    for what, argv in (
+        ("inspect", [*hook, "inspect", folder]),
+        ("convert", [*hook, "convert", folder, "-o", place / f"converted-{count}"]),
+        ("torch.load of what was converted", [python, script, "load", place / f"converted-{count}"]),
+    ):
+        seconds, memory = processes.time_and_memory(Command(argv, {"PYTHONPATH": str(script.parent)}))
+        found.append(single("growth", f"{what}, {count:,} files", [count / seconds], "files a second"))
+        found.append(single("growth", f"{what}, memory for {count:,} files", [memory], "MiB"))
     return found
 
 
