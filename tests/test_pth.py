@@ -105,7 +105,7 @@ def test_it_compiles_nothing_when_unset_and_nothing_a_second_time(
     value: str | None, before: str, compiled: int
 ) -> None:
     script = f"""
-        import builtins
+        import builtins, os  # before `exec`, which an import needs, is replaced
         real, count = exec, []
         if {before!r}:
             import unsloth_hook._bootstrap

@@ -130,7 +130,7 @@ def trl(quick: bool, unsloth: str) -> list[Row]:
     rounds = "10" if quick else "30"
     told = processes.child("child_trl.py", rounds, "swaps", "displaced")
     # Where a process happens to have its objects in memory makes 4 per cent and more: the median is of many processes.
-    uses = [processes.child("child_trl.py", rounds, "uses")["uses"] for _ in range(1 if quick else 9)]
+    uses = [processes.child("child_trl.py", rounds, "uses")["uses"] for _ in range(1 if quick else 15)]
     bounded = {"constructing": 1.03, "pickle.dumps": 1.03, "torch.save": 1.03, "copy.deepcopy": 1.03}
     found = []
     for name, (created, swapped) in told["swaps"].items():
