@@ -11,9 +11,9 @@ TARGET = PACKAGE / "unsloth_hook.pth"
 def render(source: str) -> str:
     """Turn Python source into one line that ``site`` executes.
 
-    Comments and the docstring are left out. They are not compiled where the variable is not set, nor a second time (a
-    virtual environment with a ``lib64`` runs each line twice). The code runs in a namespace of its own: ``site``
-    executes the lines among the variables of one of its functions, which would be ours to overwrite.
+    Comments and the docstring are left out. Where the variable is not set, the code is not even compiled. It runs in a
+    namespace of its own: ``site`` executes the lines among the variables of one of its functions, which would be ours
+    to overwrite.
 
     Args:
         source: the text of a Python module.
@@ -27,8 +27,7 @@ def render(source: str) -> str:
     tree = ast.parse(source)
     if ast.get_docstring(tree) is not None:
         del tree.body[0]
-    wanted = "os.environ.get('UNSLOTH_HOOK') and 'unsloth_hook._bootstrap' not in sys.modules"
-    return f"import os, sys; {wanted} and exec({ast.unparse(tree)!r}, {{}})\n"
+    return f"import os; os.environ.get('UNSLOTH_HOOK') and exec({ast.unparse(tree)!r}, {{}})\n"
 
 
 if __name__ == "__main__":

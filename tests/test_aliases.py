@@ -1,6 +1,7 @@
 """The reverse alias finder: stray names resolve to TRL's own objects, last, and only where TRL has them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -215,6 +216,47 @@ def test_withdraw_takes_aliases_only(tmp_path: Path) -> None:
     assert left == ["UnslothKTOTrainer"], left
     """
     hooked(script, env={"PYTHONPATH": str(tmp_path)})
+
+
+def test_withdraw_after_a_test_has_put_back_sys_modules(tmp_path: Path) -> None:
+    """As fixtures do that restore import state: what was imported meanwhile is forgotten, our module with it."""
+    (tmp_path / "unsloth_zoo.py").write_text("")
+    script = """
+    import sys
+    before = dict(sys.modules)
+    import UnslothSFTTrainer
+    for name in set(sys.modules) - set(before):
+        del sys.modules[name]
+    import UnslothSFTTrainer
+    import unsloth_zoo
+    assert "UnslothSFTTrainer" not in sys.modules
+    """
+    hooked(script, env={"PYTHONPATH": str(tmp_path)})
+
+
+def test_the_package_gone_since_the_start_is_as_if_it_were_off(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("UnslothSFTTrainer", "unsloth_zoo"):
+        (tmp_path / f"{name}.py").write_text("")
+    script = f"""
+    import importlib.util, shutil, sys
+    sys.path.insert(0, {str(tmp_path)!r})
+    from unsloth_hook._bootstrap import ours, start
+    start()
+    assert len(ours()) == 2
+    shutil.rmtree({str(tmp_path / PACKAGE.name)!r})
+    importlib.invalidate_caches()
+    import UnslothSFTTrainer, unsloth_zoo
+    del sys.modules["unsloth_zoo"]
+    for name in ("UnslothDPOTrainer", "UnslothOther", "unsloth_cli", "unsloth_compiled_cache"):
+        assert importlib.util.find_spec(name) is None, name
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            assert str(error) == f"No module named {{name!r}}"
+    """
+    done = run_child(script, options=["-S", "-B"], python=sys.executable, env=HOOK)
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"] if sys.platform != "win32" else ["spawn"])

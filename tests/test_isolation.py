@@ -235,7 +235,7 @@ for stem, name in json.loads(sys.argv[1]).items():
         "signature of __init__": lambda: inspect.signature(cls.__init__),
         "signature": lambda: list(inspect.signature(cls).parameters),
         "match": lambda: cls.__match_args__,
-        "names": lambda: [cls.__module__, cls.__qualname__, cls.__doc__ and cls.__doc__.split("(")[0]],
+        "names": lambda: [cls.__module__, cls.__qualname__, cls.__doc__],
         "fields": lambda: [field.name for field in dataclasses.fields(cls)],
         "max_seq_length": lambda: make(max_seq_length=3).max_length,
         "init_var": lambda: [make(twice=1).own, make(twice=1, **ours).own] if stem == "init_var" else None,

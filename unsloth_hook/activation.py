@@ -101,7 +101,7 @@ def uninstall() -> None:
 
 _LOCK = _thread.allocate_lock()
 PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
-STRAY = ("Unsloth", "unsloth_c")  # the beginnings of `aliases`' names
+STRAY = ("Unsloth", "unsloth_compiled_cache", "unsloth_cache_")  # the beginnings of `aliases`' names
 
 
 class AliasFinder:
@@ -111,15 +111,13 @@ class AliasFinder:
         self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
         """See `aliases.find_spec`."""
-        if not fullname.startswith(STRAY):
-            return None
-        from . import aliases
-
-        return aliases.find_spec(fullname)
+        aliases = _module("aliases") if fullname.startswith(STRAY) else None
+        spec: ModuleSpec | None = aliases and aliases.find_spec(fullname)
+        return spec
 
 
 def _select(name: str) -> "finder.Callback | None":
-    if name == "unsloth_zoo" and (aliases := sys.modules.get("unsloth_hook.aliases")):
+    if name == "unsloth_zoo" and (aliases := _module("aliases")):
         aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether importing its name succeeds
     if targets.is_generated_module(name):
         return _adopt
@@ -127,6 +125,15 @@ def _select(name: str) -> "finder.Callback | None":
 
 
 def _adopt(module: "ModuleType") -> None:
-    from . import unsloth
+    if unsloth := _module("unsloth"):
+        unsloth.adopt(module)
 
-    unsloth.adopt(module)
+
+def _module(name: str) -> "Any":
+    """A module of ours that few processes need; None if the package has gone since it was started."""
+    from importlib import import_module
+
+    try:
+        return import_module(f"unsloth_hook.{name}")
+    except ImportError:
+        return None

@@ -42,9 +42,8 @@ class PostImportFinder:
                 return None
         except IndexError:  # no finders to ask, or no name
             return None
-        callback = self._select(fullname)
         asking = vars(self._thread)  # a finder that we ask may ask us, once: its callback comes after ours
-        if callback is None or (depth := asking.get(fullname, 0)) > 1:
+        if (callback := self._select(fullname)) is None or (depth := asking.get(fullname, 0)) > 1:
             return None
         asking[fullname] = depth + 1
         try:
@@ -69,7 +68,8 @@ class PostImportFinder:
 @_as_of_importlib
 def find_behind(asking: object, fullname: str, path: "Any", target: "ModuleType | None") -> "ModuleSpec | None":
     """The spec that the finders behind `asking` find. Those before it have been asked, or are asking it just now."""
-    for finder in sys.meta_path[sys.meta_path.index(asking) + 1 if asking in sys.meta_path else 0 :]:
+    finders = sys.meta_path
+    for finder in finders[finders.index(asking) + 1 if asking in finders else 0 :]:
         find_spec = getattr(finder, "find_spec", None)
         spec: ModuleSpec | None = find_spec and find_spec(fullname, path, target)
         if spec is not None:

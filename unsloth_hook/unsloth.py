@@ -1,4 +1,4 @@
-"""What differs while the real Unsloth is loaded: its generated classes own their names. Imported only then."""
+"""What differs while the real Unsloth is loaded: its generated classes own their names."""
 
 import sys
 
