@@ -38,7 +38,7 @@ def machine() -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python tests/benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few rounds, only to see that it works (a minute)")
+    parser.add_argument("--quick", action="store_true", help="few rounds, only to see that it works (some minutes)")
     parser.add_argument("--only", metavar="SECTION", choices=list(rows.SECTIONS), action="append", help="measure these")
     parser.add_argument("--unsloth", metavar="PYTHON", default="", help="a python that has the real Unsloth")
     parser.add_argument("-o", "--output", type=Path, default=page.RESULTS, help="the JSON (default: %(default)s)")
