@@ -190,7 +190,13 @@ def test_signals_reach_the_command(number: int, project: Path) -> None:
         _, err = process.communicate(timeout=20)
         return process.returncode, (err.splitlines() or [""])[-1]  # where the signal arrives is chance
 
-    assert signalled(run("waits.py")) == signalled([hooked_python(), "waits.py"])
+    handler = signal.getsignal(number)
+    if handler is signal.SIG_IGN:  # these tests run under nohup, and what they start would inherit that
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        assert signalled(run("waits.py")) == signalled([hooked_python(), "waits.py"])
+    finally:
+        signal.signal(number, handler)
 
 
 def test_a_pipe_that_closes_ends_the_command_as_it_does_without(project: Path) -> None:
