@@ -356,3 +356,22 @@ def test_a_module_that_this_trl_lacks_is_missing_as_ever(tmp_path: Path) -> None
     assert runs[1].stdout == runs[0].stdout + "3\n"
     assert runs[0].stdout.count("ModuleNotFoundError") == 2
     assert "ModuleNotFoundError: No module named 'UnslothGRPOTrainer'" in runs[1].stderr.splitlines()[-1]
+
+
+def test_a_generated_docstring_of_what_inherits_the_fields_is_as_stock(tmp_path: Path) -> None:
+    heir = """
+        from .plain_config import PlainConfig
+
+        @dataclass
+        class HeirConfig(PlainConfig):
+            more: int = 3
+        """
+    files = {"plain": CONFIGS["plain"], "heir": heir}
+    texts = {f"trl/trainer/{stem}_config.py": BEGIN + textwrap.dedent(text) for stem, text in files.items()}
+    path = os.pathsep.join([str(stand_in.make(tmp_path, texts)), str(ROOT)])
+    docs = []
+    for start in ("", "from unsloth_hook._bootstrap import start; start()\n"):
+        script = start + "from trl.trainer.heir_config import HeirConfig; print(HeirConfig.__doc__)"
+        docs.append(run_child(script, python=sys.executable, env={"PYTHONPATH": path, "UNSLOTH_HOOK": "1"}).stdout)
+    assert docs[0] == docs[1]
+    assert docs[0].startswith("HeirConfig(") and "unsloth" not in docs[0]
