@@ -367,7 +367,7 @@ def test_a_generated_docstring_of_what_inherits_the_fields_is_as_stock(tmp_path:
             more: int = 3
         """
     files = {"plain": CONFIGS["plain"], "heir": heir}
-    texts = {f"trl/trainer/{stem}_config.py": BEGIN + textwrap.dedent(text) for stem, text in files.items()}
+    texts = {f"trl/trainer/{stem}_config.py": stand_in.HEAD + textwrap.dedent(text) for stem, text in files.items()}
     path = os.pathsep.join([str(stand_in.make(tmp_path, texts)), str(ROOT)])
     docs = []
     for start in ("", "from unsloth_hook._bootstrap import start; start()\n"):
