@@ -71,9 +71,9 @@ def main(rounds: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] in ("scan", "load"):  # a program that does nothing else
+    if read := {"scan": scan, "load": load}.get(sys.argv[1]):  # a program that does nothing else
         warnings.simplefilter("ignore")
         for file in sorted(Path(sys.argv[2]).rglob("training_args.bin")):
-            scan(str(file)) if sys.argv[1] == "scan" else load(str(file))
+            read(str(file))
     else:
         print(json.dumps(main(int(sys.argv[1]))))

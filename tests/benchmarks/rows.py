@@ -153,16 +153,11 @@ def commands(quick: bool, unsloth: str) -> list[Row]:
         place = Path(folder)
         libraries = [entry for entry in sys.path if entry.endswith("site-packages")]
         python = processes.environment(place / "hook", processes.put_hook, *libraries)
-        many = place / "many"
-        files = sorted((helpers.ROOT / "tests" / "data").glob("*/*.bin"))
-        for number in range(1_000):
-            (many / f"run-{number}").mkdir(parents=True)
-            (many / f"run-{number}" / "training_args.bin").write_bytes(files[number % len(files)].read_bytes())
+        many = _checkpoints(place / "many", "*/*.bin", 1_000)
         inspect = [python, "-m", "unsloth_hook", "inspect"]
         scan = [python, Path(__file__).with_name("child_files.py"), "scan"]
         paths = {"PYTHONPATH": str(Path(__file__).parent)}
         train = [python, "-c", "from trl import SFTConfig, SFTTrainer"]
-        (place / "out").mkdir()
         pair = {
             "--help": (
                 Command([python, "-m", "unsloth_hook", "--help"]),
@@ -202,13 +197,19 @@ def commands(quick: bool, unsloth: str) -> list[Row]:
     return found
 
 
-def _many(place: Path, python: Path, count: int) -> list[Row]:
-    """So many files in one call: inspected, converted, and opened by torch."""
-    folder, script = place / f"many-{count}", Path(__file__).with_name("child_files.py")
-    stray = sorted((helpers.ROOT / "tests" / "data").glob("unsloth-202[56].[79].1/*.bin"))
+def _checkpoints(folder: Path, pattern: str, count: int) -> Path:
+    """Fill a folder with so many checkpoints, by turns those of the tests' data that the pattern names."""
+    files = sorted((helpers.ROOT / "tests" / "data").glob(pattern))
     for number in range(count):
         (folder / f"run-{number}").mkdir(parents=True)
-        (folder / f"run-{number}" / "training_args.bin").write_bytes(stray[number % len(stray)].read_bytes())
+        (folder / f"run-{number}" / "training_args.bin").write_bytes(files[number % len(files)].read_bytes())
+    return folder
+
+
+def _many(place: Path, python: Path, count: int) -> list[Row]:
+    """So many files in one call: inspected, converted, and opened by torch."""
+    folder = _checkpoints(place / f"many-{count}", "unsloth-202[56].[79].1/*.bin", count)  # these have stray names
+    script = Path(__file__).with_name("child_files.py")
     hook = [python, "-c", QUIETLY, "-m", "unsloth_hook"]
     found = []
     for what, argv in (
