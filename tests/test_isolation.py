@@ -375,3 +375,21 @@ def test_a_generated_docstring_of_what_inherits_the_fields_is_as_stock(tmp_path:
         docs.append(run_child(script, python=sys.executable, env={"PYTHONPATH": path, "UNSLOTH_HOOK": "1"}).stdout)
     assert docs[0] == docs[1]
     assert docs[0].startswith("HeirConfig(") and "unsloth" not in docs[0]
+
+
+def test_switched_off_and_on_again_a_class_stays_the_one_patched_class(tmp_path: Path) -> None:
+    texts = {"trl/trainer/plain_config.py": stand_in.HEAD + textwrap.dedent(CONFIGS["plain"])}
+    script = """
+        import unsloth_hook
+        unsloth_hook.install()
+        from trl.trainer import plain_config
+        first = plain_config.PlainConfig
+        for _ in range(2):
+            unsloth_hook.uninstall()
+            unsloth_hook.install()
+        state = unsloth_hook.status()["classes"]["trl.trainer.plain_config.PlainConfig"]["state"]
+        print(plain_config.PlainConfig is first, len(first.__mro__), state, first(own=4).own)
+    """
+    path = os.pathsep.join([str(stand_in.make(tmp_path, texts)), str(ROOT)])
+    env = {"PYTHONPATH": path, "UNSLOTH_HOOK": None}
+    assert run_child(script, python=sys.executable, env=env).stdout == "True 4 patched 4\n"
