@@ -1,7 +1,7 @@
 """Sessions that need environments of their own. Run by nox in the environment that has the tests:
 
     .venv/bin/nox -f tests/noxfile.py --list
-    .venv/bin/nox -f tests/noxfile.py -s contracts                  # all that unsloth_hook/versions.py names
+    .venv/bin/nox -f tests/noxfile.py -s contracts                  # all of unsloth_hook/releases/versions_tried.py
     .venv/bin/nox -f tests/noxfile.py -s release -- 0.20.0 4.53.2   # any other: TRL and, if it matters, transformers
     .venv/bin/nox -f tests/noxfile.py -s docs                       # the manual, built strictly, and its links checked
     .venv/bin/nox -f tests/noxfile.py -s pythons                    # on every Python, what needs neither torch nor TRL
@@ -19,7 +19,7 @@ import nox
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from unsloth_hook import versions  # noqa: E402
+from unsloth_hook.releases import versions_tried  # noqa: E402
 
 nox.options.envdir = str(ROOT / ".nox")
 
@@ -28,7 +28,7 @@ WITH_TRANSFORMERS_4 = ("huggingface-hub==0.36.2", "datasets==5.0.1", "fsspec==20
 # What experimental packages of TRL 1.0 to 1.8 import and TRL does not require.
 OPTIONAL = ("aiohttp", "requests", "peft")
 # The files with tests that are marked `contract`: to collect all costs each cell seconds.
-CONTRACTS = ("tests/test_patched_classes.py", "tests/test_pickles.py", "tests/test_fields.py")
+CONTRACTS = ("tests/hook/test_patched_classes.py", "tests/hook/test_pickles.py", "tests/hook/test_fields.py")
 
 
 def share_libraries(session: nox.Session) -> None:
@@ -54,7 +54,7 @@ def run_contracts(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize(["trl", "transformers"], versions.cells()[1:])  # the newest is where the whole suite runs
+@nox.parametrize(["trl", "transformers"], versions_tried.cells()[1:])  # the newest is where the whole suite runs
 def contracts(session: nox.Session, trl: str, transformers: str) -> None:
     """The contract tests with one release of TRL."""
     install(session, trl, transformers)
@@ -72,33 +72,35 @@ def release(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize(["trl", "transformers"], versions.cells())
+@nox.parametrize(["trl", "transformers"], versions_tried.cells())
 def record(session: nox.Session, trl: str, transformers: str) -> None:
     """Put one release on record in tests/data/releases.json, and write the tables of docs/versions.md."""
     install(session, trl, transformers)
-    session.run("python", "-W", "ignore", "tests/release_tables.py", "--record", env={"TRL_EXPERIMENTAL_SILENCE": "1"})
+    session.run(
+        "python", "-W", "ignore", "tests/releases/release_tables.py", "--record", env={"TRL_EXPERIMENTAL_SILENCE": "1"}
+    )
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The manual, built strictly, and what tests/check_site.py finds in the built pages. Neither torch nor TRL."""
+    """The manual, built strictly, and what check_site.py finds in the built pages. Neither torch nor TRL."""
     session.chdir(ROOT)
     site = str(Path(session.create_tmp()) / "site")
     session.install("-c", "tests/constraints.txt", ".[docs]")
     # Nobody needs its advertisement of successors.
     session.run("mkdocs", "build", "--strict", "-f", ".mkdocs.yml", "-d", site, env={"NO_MKDOCS_2_WARNING": "1"})
-    session.run("python", "tests/check_site.py", site)
+    session.run("python", "tests/project/check_site.py", site)
 
 
 # What needs neither torch nor TRL, which are not installed there: the engine, conformance of loaders and finders,
 # failures, start-up, aliases, and every command.
 WITHOUT_TORCH = (
-    "tests/test_conformance.py",
-    "tests/test_finder.py",
-    "tests/test_isolation.py",
-    "tests/test_pth.py",
-    "tests/test_pythons.py",
-    "tests/test_sitecustomize.py",
+    "tests/hook/test_conformance.py",
+    "tests/hook/test_finder.py",
+    "tests/hook/test_isolation.py",
+    "tests/hook/test_pth.py",
+    "tests/project/test_pythons.py",
+    "tests/hook/test_sitecustomize.py",
 )
 NEEDED = ("pytest", "pytest-xdist", "setuptools>=70.1", "hatchling", "editables", "wrapt")
 

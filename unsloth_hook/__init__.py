@@ -3,14 +3,14 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .activation import install, uninstall
-    from .checkpoint import CheckpointError, UnsafeCheckpointError
-    from .conversion import convert_checkpoint
+    from .checkpoints.conversion import convert_checkpoint
+    from .checkpoints.errors import CheckpointError, UnsafeCheckpointError
+    from .checkpoints.inspection import inspect_checkpoint
+    from .checkpoints.loading import load_training_args
     from .identity import is_patched, register_displaced
-    from .inspection import inspect_checkpoint
-    from .ipython import load_ipython_extension, unload_ipython_extension
-    from .loading import load_training_args
+    from .ipython_extension import load_ipython_extension, unload_ipython_extension
     from .patching import PatchError
-    from .report import status
+    from .status_report import status
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,19 +29,19 @@ __all__ = [
     "unload_ipython_extension",
 ]
 _HOMES = {
-    "CheckpointError": "checkpoint",
+    "CheckpointError": "checkpoints.errors",
     "PatchError": "patching",
-    "UnsafeCheckpointError": "checkpoint",
-    "convert_checkpoint": "conversion",
-    "inspect_checkpoint": "inspection",
+    "UnsafeCheckpointError": "checkpoints.errors",
+    "convert_checkpoint": "checkpoints.conversion",
+    "inspect_checkpoint": "checkpoints.inspection",
     "install": "activation",
     "is_patched": "identity",
-    "load_ipython_extension": "ipython",
-    "load_training_args": "loading",
+    "load_ipython_extension": "ipython_extension",
+    "load_training_args": "checkpoints.loading",
     "register_displaced": "identity",
-    "status": "report",
+    "status": "status_report",
     "uninstall": "activation",
-    "unload_ipython_extension": "ipython",
+    "unload_ipython_extension": "ipython_extension",
 }
 
 

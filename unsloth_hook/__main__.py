@@ -1,5 +1,5 @@
 """``python -m unsloth_hook``."""
 
-from unsloth_hook.cli import app
+from unsloth_hook.command.program import app
 
 app(prog_name="unsloth-hook")

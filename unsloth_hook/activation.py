@@ -4,7 +4,7 @@ import _thread
 import os
 import sys
 
-from . import _bootstrap, finder, patching, targets
+from . import finder, switch, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def install(*, strict: bool = False) -> "Handle":
 def activate(by: str, *, strict: bool = False) -> "Handle":
     """`install()` by a named route: `env`, `sitecustomize`, `install`, `run`, `ipython`, `pytest` or `enable`."""
     global route
-    if not _bootstrap.wanted(by):
+    if not switch.wanted(by):
         return Handle(switched_on=False)
-    patching.strict = patching.strict or strict
+    switch.strict = switch.strict or strict
     if os.environ.get("UNSLOTH_HOOK_LOG"):
         from . import log  # noqa: F401 (it reads the variable)
     with _LOCK:  # only while the finders are put on: nothing is imported under it
@@ -69,10 +69,10 @@ def activate(by: str, *, strict: bool = False) -> "Handle":
             return Handle(switched_on=False)
     route = os.environ.get("UNSLOTH_HOOK_ROUTE") or by  # `unsloth-hook run` leaves word there
     if "trl" in sys.modules:
-        from . import late
+        from . import late_activation
 
         try:
-            late.swap_loaded()
+            late_activation.swap_loaded()
         except BaseException:
             uninstall()
             raise
@@ -80,10 +80,10 @@ def activate(by: str, *, strict: bool = False) -> "Handle":
 
 
 def _put_on() -> bool:
-    if _bootstrap.ours():
+    if switch.ours():
         return False
-    if os.environ.get("UNSLOTH_HOOK", "").strip().lower() == "first":
-        from .first import UnslothFirstFinder
+    if switch.variable() == "first":
+        from .unsloth_first import UnslothFirstFinder
 
         sys.meta_path.insert(0, UnslothFirstFinder())
     sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
@@ -94,14 +94,14 @@ def _put_on() -> bool:
 def uninstall() -> None:
     """Take the finders off `sys.meta_path`. Classes that exist stay patched, and keep pickling."""
     global route
-    _bootstrap.take_off()
-    patching.strict = False
+    switch.take_off()
+    switch.strict = False
     route = None
 
 
 _LOCK = _thread.allocate_lock()
 PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
-STRAY = ("Unsloth", "unsloth_compiled_cache", "unsloth_cache_")  # the beginnings of `aliases`' names
+STRAY = ("Unsloth", "unsloth_compiled_cache", "unsloth_cache_")  # the beginnings of the names that `aliases` knows
 
 
 class AliasFinder:
@@ -111,29 +111,53 @@ class AliasFinder:
         self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
         """See `aliases.find_spec`."""
-        aliases = _module("aliases") if fullname.startswith(STRAY) else None
-        spec: ModuleSpec | None = aliases and aliases.find_spec(fullname)
-        return spec
+        if not fullname.startswith(STRAY):
+            return None
+        try:
+            from . import aliases
+        except ImportError:  # the package has gone since it was started
+            return None
+        return aliases.find_spec(fullname)
 
 
 def _select(name: str) -> "finder.Callback | None":
-    if name == "unsloth_zoo" and (aliases := _module("aliases")):
-        aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether importing its name succeeds
+    if name == "unsloth_zoo":
+        _withdraw_aliases()
     if targets.is_generated_module(name):
         return _adopt
-    return patching.swap if targets.is_config_module(name) else None
+    return _swap if targets.is_config_module(name) else None
+
+
+def _withdraw_aliases() -> None:
+    # Unsloth tells a written cache from a missing one by whether importing its name succeeds.
+    try:
+        from . import aliases
+    except ImportError:
+        return
+    aliases.withdraw()
+
+
+# What only a swap needs is imported by these two, which the loader calls: there importlib holds no global lock. The
+# package may have gone, or be broken, since it was started; then the user's import goes on as if the hook were off.
+def _swap(module: "ModuleType") -> None:
+    try:
+        from . import patching
+    except Exception as error:
+        _leave(module, error)
+    else:
+        patching.swap(module)
 
 
 def _adopt(module: "ModuleType") -> None:
-    if unsloth := _module("unsloth"):
-        unsloth.adopt(module)
-
-
-def _module(name: str) -> "Any":
-    """A module of ours that few processes need; None if the package has gone since it was started."""
-    from importlib import import_module
-
     try:
-        return import_module(f"unsloth_hook.{name}")
-    except ImportError:
-        return None
+        from . import real_unsloth
+    except Exception as error:
+        _leave(module, error)
+    else:
+        real_unsloth.adopt(module)
+
+
+def _leave(module: "ModuleType", error: Exception) -> None:
+    if switch.is_strict():
+        raise error
+    switch.say(f"{module.__name__} stays as it is, for unsloth_hook is not whole: {type(error).__name__}: {error}")

@@ -5,6 +5,8 @@
 
 import sys
 
+from .releases.unsloth_names import CACHE, stem_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.abc import Loader
@@ -12,19 +14,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 else:
     Loader = object
-
-PACKAGE, PREFIX = "unsloth_compiled_cache", "unsloth_cache_"
-_SPELLINGS = (PACKAGE + ".", PREFIX, "")
-
-
-def stem_of(name: str) -> str:
-    """ "SFT" for the three spellings of ``UnslothSFTTrainer``, "" for any other name."""
-    for spelling in _SPELLINGS:
-        if name.startswith(spelling):
-            bare = name[len(spelling) :]
-            fits = bare.startswith("Unsloth") and bare.endswith("Trainer") and bare.isidentifier()
-            return bare[len("Unsloth") : -len("Trainer")] if fits else ""
-    return ""
 
 
 def find_spec(fullname: str) -> "ModuleSpec | None":
@@ -39,15 +28,15 @@ def find_spec(fullname: str) -> "ModuleSpec | None":
     """
     stem = stem_of(fullname)
     # Unsloth tells a written cache from a missing one by whether this import succeeds.
-    if not stem and fullname != PACKAGE or "unsloth_zoo" in sys.modules:
+    if not stem and fullname != CACHE or "unsloth_zoo" in sys.modules:
         return None
     from importlib.machinery import ModuleSpec
 
-    from unsloth_hook import locate
+    from .releases import installed_classes
 
     if not stem:
-        return ModuleSpec(fullname, _Loader(), is_package=True) if locate.exists("trl") else None
-    if locate.in_trl(stem) or locate.in_trl(stem, "Trainer"):
+        return ModuleSpec(fullname, _Loader(), is_package=True) if installed_classes.exists("trl") else None
+    if installed_classes.in_trl(stem) or installed_classes.in_trl(stem, "Trainer"):
         return ModuleSpec(fullname, _Loader(), origin="alias of TRL's own classes (unsloth_hook)")
     # Above the finder are importlib's frames: _find_spec, then the import. A probe (importlib.util) gets its None.
     if sys._getframe(3).f_code.co_name == "_find_and_load_unlocked" and (text := _history(f"{stem}Config")):
@@ -79,10 +68,10 @@ class _Loader(Loader):
 def _resolve(module: str, stem: str, attribute: str) -> object:
     from importlib import import_module
 
-    from unsloth_hook import locate
+    from .releases import installed_classes
 
     what = "Config" if attribute.endswith("Config") else "Trainer"
-    home = locate.in_trl(stem, what)
+    home = installed_classes.in_trl(stem, what)
     if home is None:
         text = _history(f"{stem}Config") or "this TRL has none"
         raise AttributeError(f"module {module!r} has no attribute {attribute!r}: {text}", name=attribute)
@@ -90,13 +79,13 @@ def _resolve(module: str, stem: str, attribute: str) -> object:
 
 
 def _history(config: str) -> str:
-    from unsloth_hook import locate, releases
+    from .releases import history, installed_classes
 
-    if not (had := releases.had_it(config)):
+    if not (had := history.had_it(config)):
         return ""
     here = (
-        f"TRL {locate.version('trl')} has no {config}"
-        if locate.exists("trl")
+        f"TRL {installed_classes.version('trl')} has no {config}"
+        if installed_classes.exists("trl")
         else f"TRL, which has {config}, is not here"
     )
     return f"{here} ({had}). unsloth_hook.load_training_args(path) opens a file that names it"

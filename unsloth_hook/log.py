@@ -2,14 +2,14 @@
 
 import os
 
-from . import _bootstrap
+from . import switch
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 def _print(level: str) -> None:
     if level.lower() not in LEVELS:
-        _bootstrap.say(f"UNSLOTH_HOOK_LOG={level!r} is none of {', '.join(LEVELS)}: nothing is logged")
+        switch.say(f"UNSLOTH_HOOK_LOG={level!r} is none of {', '.join(LEVELS)}: nothing is logged")
         return
     import logging
 

@@ -1,10 +1,9 @@
 """Builds the patched class and binds it to its name."""
 
-import os
 import sys
 import time
 
-from . import _bootstrap, identity, targets
+from . import identity, switch, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _added: "set[Any]" = set()  # the extra dataclass fields; a mark in their metadata would end up in argparse
-strict = False  # set by install(strict=True); UNSLOTH_HOOK_STRICT=1 counts besides
 
 # What a class statement leaves in a class beside its body; the last two, from Python 3.13, are where `inspect` looks.
 AS_PRISTINE = ("__module__", "__doc__", "__firstlineno__", "__static_attributes__")
@@ -42,9 +40,9 @@ def swap(module: "ModuleType") -> None:
         if pristine in identity.patched:  # the hook was off and is on again
             continue
         if targets.is_generated_class(pristine):
-            from . import unsloth
+            from . import real_unsloth
 
-            unsloth.note_owner(pristine)
+            real_unsloth.note_owner(pristine)
             continue
         name = f"{pristine.__module__}.{pristine.__qualname__}"
         started = time.perf_counter()
@@ -68,9 +66,9 @@ def _log(name: str, seconds: float) -> None:
 
 def _leave(name: str, error: Exception) -> None:
     identity.classes[name] = {"state": "left", "reason": f"{type(error).__name__}: {error}"}
-    if strict or os.environ.get("UNSLOTH_HOOK_STRICT", "") == "1":
+    if switch.is_strict():
         raise PatchError(f"{name} cannot be patched: {type(error).__name__}: {error}") from error
-    _bootstrap.say(f"{name} stays as TRL wrote it: {type(error).__name__}: {error}")
+    switch.say(f"{name} stays as TRL wrote it: {type(error).__name__}: {error}")
 
 
 def _own(pristine: type, name: str) -> type:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from unsloth_hook import activation, report
+from . import activation, status_report
 
 _handle = activation.activate("pytest")
 
@@ -20,7 +20,7 @@ def pytest_report_header(config: Any) -> str:
     Args:
         config: the `pytest.Config`.
     """
-    status = report.status()
+    status = status_report.status()
     if not status["active"]:
         return f"unsloth_hook: off, UNSLOTH_HOOK={os.environ.get('UNSLOTH_HOOK')}"
     late = "; TRL was imported before, what took its classes by then has the old ones" if status["late"] else ""

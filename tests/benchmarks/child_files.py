@@ -32,7 +32,8 @@ def load(path: str) -> object:
 
 
 def main(rounds: int) -> dict[str, Any]:
-    from unsloth_hook import containers, inspect_checkpoint
+    from unsloth_hook import inspect_checkpoint
+    from unsloth_hook.checkpoints import containers
 
     files = [str(path) for path in sorted(DATA.glob("*/*.bin"))]
     same = str(DATA / "trl-1.16.0/trainer-sft_config.bin")
@@ -53,7 +54,7 @@ def main(rounds: int) -> dict[str, Any]:
     import torch
 
     from unsloth_hook import convert_checkpoint, load_training_args
-    from unsloth_hook.verifier import Verifier
+    from unsloth_hook.checkpoints.stock_python import Verifier
 
     functions = [lambda: torch.load(same, weights_only=False), lambda: load_training_args(same)]
     found["opening"] = pairs.in_turns(functions, rounds, clock=CLOCK)

@@ -77,7 +77,7 @@ def time_and_memory(command: Command) -> tuple[float, float]:
 def child(script: str, *args: str, python: str = sys.executable, env: Mapping[str, str] | None = None) -> Any:
     """Run a script of this folder, which prints JSON last, and return that."""
     file = Path(__file__).with_name(script)
-    paths = os.pathsep.join(map(str, (helpers.ROOT, file.parent, file.parent.parent)))
+    paths = os.pathsep.join(map(str, (helpers.ROOT, file.parent, helpers.ROOT / "tests" / "support")))
     whole = helpers.clean_env(PYTHONPATH=paths, TRL_EXPERIMENTAL_SILENCE="1", **dict(env or {}))
     done = subprocess.run([python, str(file), *args], env=whole, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])

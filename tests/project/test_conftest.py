@@ -1,0 +1,99 @@
+"""What the other tests rely on: CI skips nothing, state is put back, and a child that fails says why."""
+
+from pathlib import Path
+
+import pytest
+from helpers import run_child
+
+pytest_plugins = ["pytester"]
+
+MODULE = """
+    import pytest
+
+    def test_missing():
+        pytest.skip("no such library")
+
+    def test_platform():
+        pytest.skip("platform: no fork on Windows")
+
+    @pytest.mark.xfail(reason="known", strict=True)
+    def test_known():
+        assert False
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    here = Path(__file__).resolve().parents[1]
+    pytester.makeconftest((here / "conftest.py").read_text(encoding="utf-8"))
+    pytester.makepyfile(helpers=(here / "support" / "helpers.py").read_text(encoding="utf-8"))
+    return pytester
+
+
+def test_a_skip_fails_in_ci_unless_the_platform_is_why(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.makepyfile(MODULE)
+    monkeypatch.setenv("CI", "true")
+    result = project.runpytest("-p", "no:cacheprovider", "-p", "no:randomly")
+    result.assert_outcomes(failed=1, skipped=1, xfailed=1)
+    result.stdout.fnmatch_lines(["*skipped in CI*no such library*"])
+
+
+def test_a_skip_is_a_skip_elsewhere(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.makepyfile(MODULE)
+    monkeypatch.delenv("CI", raising=False)
+    project.runpytest("-p", "no:cacheprovider").assert_outcomes(skipped=2, xfailed=1)
+
+
+def test_a_module_that_skips_itself_fails_in_ci(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.makepyfile("import pytest\npytest.importorskip('no_such_module_anywhere')\n")
+    monkeypatch.setenv("CI", "true")
+    project.runpytest("-p", "no:cacheprovider").assert_outcomes(errors=1)
+
+
+def test_import_state_puts_everything_back(project: pytest.Pytester) -> None:
+    project.makepyfile("""
+        import copyreg, os, sys
+
+        class Thing:
+            pass
+
+        def test_change(import_state):
+            sys.meta_path.insert(0, Thing())
+            sys.path.append("/nowhere")
+            sys.path_hooks.append(Thing)
+            sys.modules["something"] = sys
+            sys.modules["json"] = sys
+            copyreg.dispatch_table[Thing] = str
+            os.environ["SOMETHING"] = "1"
+            os.environ.pop("HOME", None)
+
+        def test_changed_nothing():
+            assert not any(isinstance(finder, Thing) for finder in sys.meta_path)
+            assert "/nowhere" not in sys.path and Thing not in sys.path_hooks
+            assert "something" not in sys.modules and sys.modules.get("json") is not sys
+            assert Thing not in copyreg.dispatch_table
+            assert "SOMETHING" not in os.environ and "HOME" in os.environ
+    """)
+    # In a process of its own, or what is being tested would be put back by pytester.
+    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+def test_a_child_that_fails_fails_the_test_with_both_streams() -> None:
+    script = "import sys; print('said this'); sys.exit('and that')"
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)exited with 1.*said this.*and that"):
+        run_child(script)
+    assert run_child(script, check=False).returncode == 1
+
+
+def test_a_child_that_hangs_fails_the_test() -> None:
+    with pytest.raises(pytest.fail.Exception, match="did not end within 0.5 s"):
+        run_child("import time; time.sleep(60)", timeout=0.5)
+
+
+def test_a_child_inherits_no_switch_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNSLOTH_HOOK", "1")
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    script = "import os; print([name for name in os.environ if name.startswith(('UNSLOTH', 'PYTHON'))])"
+    assert run_child(script).stdout == "[]\n"

@@ -1,0 +1,1 @@
+"""Old checkpoints: read a ``training_args.bin`` safely, say what it holds, open it, make it portable."""
