@@ -1,4 +1,4 @@
-"""Fixtures for all tests, and the rule that CI skips nothing."""
+"""Fixtures for all tests, and three rules: CI skips nothing, what broke for many fails once, a file has one worker."""
 
 import copyreg
 import importlib.util
@@ -55,10 +55,30 @@ def forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     report.longrepr = f"skipped in CI, where only 'platform:' may skip: {reason}"
 
 
+broke: dict[int, tuple[BaseException, str]] = {}  # by identity: what a test or fixture raised, and the first to meet it
+
+
+def fail_once(report: pytest.TestReport, error: BaseException, test: str) -> None:
+    """What many tests share (a child, a fixture) fails one of them; the others name that one and count as not run."""
+    _, first = broke.setdefault(id(error), (error, test))
+    if report.failed and first != test:
+        report.outcome = "skipped"
+        report.longrepr = (*report.location[:1], report.location[1] or 0, f"Skipped: not run: see {first}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Under pytest-xdist the tests of a file go to one worker, and so do files that share a child: it runs once."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Any:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
     forbid_skip(report)
+    if call.excinfo is not None:
+        fail_once(report, call.excinfo.value, item.nodeid)
     return report
 
 

@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import house  # mkdocs lets a hook import what lies beside it
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 LANGUAGES = {".py": "python", ".txt": "text", "": "docker"}
+
+PICTURE = house.PICTURE.relative_to(ROOT / "docs").as_posix()
 
 # Files outside docs/ that have a page here. A link to one of them, as it stands on GitHub, leads to its page.
 PAGES = {
@@ -25,7 +28,7 @@ PAGES = {
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are made."""
+    """Add the pages that are made, and the picture of the package as it is now."""
     made = {
         "changelog.md": read("CHANGELOG.md"),
         "command-line.md": command_line(),
@@ -33,6 +36,10 @@ def on_files(files: Files, config: Any) -> Files:
     }
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
+    committed = files.get_file_from_path(PICTURE)
+    if committed is not None:
+        files.remove(committed)
+    files.append(File.generated(config, PICTURE, content=house.picture(house.read())))
     return files
 
 
@@ -58,7 +65,7 @@ def read(name: str) -> str:
 
 def command_line() -> str:
     """The page of the commands, written by typer from the commands themselves."""
-    command = [sys.executable, "-m", "typer", "unsloth_hook.cli", "utils", "docs", "--name", "unsloth-hook"]
+    command = [sys.executable, "-m", "typer", "unsloth_hook.command.program", "utils", "docs", "--name", "unsloth-hook"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True)
     text = done.stdout.replace("# `unsloth-hook`", "# Command line", 1)
     text = re.sub(r"```console\n\$ (.*)", r"```text\n\1", text)  # a usage line is no session

@@ -18,8 +18,6 @@ import standins
 from helpers import run_child
 from preloaded import Done, with_and_without
 
-pytestmark = pytest.mark.slow
-
 BEGIN = """
 import importlib, importlib.util, json, os, sys, traceback, warnings
 def fields(cls):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import helpers
 import stand_in
 import stock
 from helpers import run_child
@@ -162,7 +163,7 @@ PAST = "past every constructor"
 SFT = "trl.trainer.sft_config.SFTConfig"
 
 
-@stock.once
+@helpers.once
 def seen() -> Any:
     """What the three processes saw."""
     return stock.at_once(

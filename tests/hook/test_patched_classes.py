@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+import helpers
 import stand_in
 import stock
 from helpers import run_child
@@ -14,6 +15,7 @@ from stock import CONFIGS, EXTRAS, extras_of, pair, without_extras
 
 every_config = pytest.mark.parametrize("name", CONFIGS)
 contract = pytest.mark.contract
+pytestmark = pytest.mark.xdist_group("observed")
 
 
 def classes(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -337,7 +339,7 @@ print(json.dumps([
 """
 
 
-@stock.once
+@helpers.once
 def by_import_order() -> Any:
     jobs = {name: partial(stock.run, SAME_EVERYWHERE.format(order=order), "1") for name, order in ORDERS.items()}
     return stock.at_once(**jobs)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import helpers
 import pytest
 import stock
 from helpers import run_child
@@ -11,6 +12,7 @@ from stock import CONFIGS, EXTRAS, extras_of, pair
 
 every_config = pytest.mark.parametrize("name", CONFIGS)
 contract = pytest.mark.contract
+pytestmark = pytest.mark.xdist_group("observed")
 
 FORMS = [
     *(f"protocol-{number}" for number in range(6)),
@@ -144,7 +146,7 @@ def read(*folders: str, hook: bool) -> dict[str, Any]:
     return result
 
 
-@stock.once
+@helpers.once
 def readings() -> dict[str, dict[str, Any]]:
     """The hook's files opened where it is blocked, and stock's and the hook's opened where it is on."""
     return stock.at_once(

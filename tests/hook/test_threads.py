@@ -71,7 +71,6 @@ sys.meta_path[:0] = [Theirs(), Theirs(), Theirs()]
 """
 
 
-@pytest.mark.slow
 def test_forty_threads_import_different_configs_twenty_times(tmp_path: Path) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("platform: no fork")
@@ -81,7 +80,10 @@ def test_forty_threads_import_different_configs_twenty_times(tmp_path: Path) -> 
         before = ["", "sys.setswitchinterval(1e-5)", FINDER, FINDER + "sys.setswitchinterval(1e-5)"][number % 4]
         text = RACE.replace("{before}", before).replace("{experimental}", str(number < 2))
         scripts[f"race-{number}"] = (begin + text, True)
-    for name, done in run_scripts(tmp_path, scripts, timeout=240).items():
+    for name, done in run_scripts(
+        tmp_path,
+        scripts,
+    ).items():
         assert done.returncode == 0, f"{name}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         wrong, same, classes = json.loads(done.stdout.splitlines()[-1])
         assert (wrong, same) == ([], True), name

@@ -1,4 +1,4 @@
-"""What the other tests rely on: CI skips nothing, state is put back, and a child that fails says why."""
+"""What the other tests rely on: CI skips nothing, what is shared fails once, state is put back, a child says why."""
 
 from pathlib import Path
 
@@ -50,6 +50,20 @@ def test_a_module_that_skips_itself_fails_in_ci(project: pytest.Pytester, monkey
     project.makepyfile("import pytest\npytest.importorskip('no_such_module_anywhere')\n")
     monkeypatch.setenv("CI", "true")
     project.runpytest("-p", "no:cacheprovider").assert_outcomes(errors=1)
+
+
+@pytest.mark.parametrize("shared", ['@pytest.fixture(scope="module")', "@pytest.fixture\n@once"])
+def test_what_many_tests_share_fails_one_of_them_and_the_others_name_it(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, shared: str
+) -> None:
+    """A fixture that pytest remembers, and `helpers.once`; in CI too, where one failure is enough."""
+    once = "import pytest\nfrom helpers import once\n"
+    tests = "".join(f"def test_{name}(child):\n    pass\n" for name in ("one", "two", "three"))
+    project.makepyfile(test_sharing=f"{once}{shared}\ndef child():\n    raise OSError('no child')\n{tests}")
+    monkeypatch.setenv("CI", "true")
+    result = project.runpytest("-p", "no:cacheprovider", "-rs")
+    result.assert_outcomes(errors=1, skipped=2)
+    result.stdout.fnmatch_lines(["*not run: see test_sharing.py::test_one*"])
 
 
 def test_import_state_puts_everything_back(project: pytest.Pytester) -> None:

@@ -8,13 +8,17 @@ import sysconfig
 import tempfile
 import textwrap
 import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "unsloth_hook"
+
+# Seconds. Nothing takes as long, however slow the machine: whoever is waited for so long waits for somebody himself.
+DEADLOCK = 1200
 
 QUIET = {
     "HF_DATASETS_OFFLINE": "1",
@@ -79,6 +83,11 @@ def clean_env(**changes: str | None) -> dict[str, str]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
+def deadlocked(seconds: float, what: object, output: str) -> str:
+    """What to say of a child that was ended."""
+    return f"a deadlock? child did not end within {seconds} s: {what}\n{output}"
+
+
 def run_child(
     script: str | None = None,
     *,
@@ -88,7 +97,7 @@ def run_child(
     python: str | os.PathLike[str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     check: bool = True,
-    timeout: float = 300,
+    timeout: float = DEADLOCK,
     input: str | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run a child Python with a clean environment and return what it did.
@@ -101,7 +110,7 @@ def run_child(
         python: the interpreter; by default `hooked_python()`, where ``env={"UNSLOTH_HOOK": "1"}`` switches the hook on.
         cwd: the working directory; by default a fresh folder.
         check: fail the test, showing both streams, unless the child exits with 0.
-        timeout: seconds.
+        timeout: seconds; not to hurry it, but to end a deadlock.
         input: text for standard input; by default there is none.
 
     Returns:
@@ -128,10 +137,32 @@ def run_child(
             )
         except subprocess.TimeoutExpired as late:
             streams_so_far = "".join(part.decode(errors="replace") for part in (late.stdout, late.stderr) if part)
-            pytest.fail(f"child did not end within {timeout} s: {command}\n{streams_so_far}", pytrace=False)
+            pytest.fail(deadlocked(timeout, command, streams_so_far), pytrace=False)
     if check and done.returncode != 0:
         pytest.fail(
             f"child exited with {done.returncode}: {command}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}",
             pytrace=False,
         )
     return done
+
+
+def once(function: Callable[[], Any]) -> Callable[[], Any]:
+    """Call a function once in a session and remember what it returned or raised: a broken child is not run again.
+
+    The error is the same object each time, so that it fails one test (`conftest.fail_once`).
+    """
+    outcome: list[Any] = []
+
+    @functools.wraps(function)
+    def remembered() -> Any:
+        if not outcome:
+            try:
+                outcome.append((function(), None))
+            except BaseException as error:
+                outcome.append((None, error))
+        result, error = outcome[0]
+        if error is not None:
+            raise error
+        return result
+
+    return remembered

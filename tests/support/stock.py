@@ -1,6 +1,5 @@
 """What "as stock" means here: the same script in two processes, with the hook and without, and what both printed."""
 
-import functools
 import importlib.util
 import json
 import tempfile
@@ -11,6 +10,7 @@ from typing import Any
 
 import child_configs
 import helpers
+from helpers import once
 
 SUPPORT = Path(__file__).resolve().parent
 TEMPORARY = tempfile.TemporaryDirectory(prefix="pickles-")  # removed when the tests end
@@ -78,25 +78,6 @@ def at_once(**jobs: Callable[[], Any]) -> dict[str, Any]:
     with ThreadPoolExecutor(2) as pool:
         pending = {name: pool.submit(job) for name, job in jobs.items()}
     return {name: future.result() for name, future in pending.items()}
-
-
-def once(function: Callable[[], Any]) -> Callable[[], Any]:
-    """Call a function once in a session and remember what it returned or raised: a broken child is not run again."""
-    outcome: list[Any] = []
-
-    @functools.wraps(function)
-    def remembered() -> Any:
-        if not outcome:
-            try:
-                outcome.append((function(), None))
-            except BaseException as error:
-                outcome.append((None, error))
-        result, error = outcome[0]
-        if error is not None:
-            raise error
-        return result
-
-    return remembered
 
 
 @once
