@@ -66,11 +66,21 @@ def fail_once(report: pytest.TestReport, error: BaseException, test: str) -> Non
         report.longrepr = (*report.location[:1], report.location[1] or 0, f"Skipped: not run: see {first}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under pytest-xdist the tests of a file go to one worker, and so do files that share a child: it runs once."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+# Files whose tests look at the same children (`stock.observe`).
+OBSERVED = ("test_fields", "test_patched_classes", "test_pickles")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The tests of a file go to one worker, and so do files that share a child: it runs once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneWorkerForAFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "observed" if file.rpartition("/")[2].removesuffix(".py") in OBSERVED else file
+
+    return OneWorkerForAFile(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

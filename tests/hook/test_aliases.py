@@ -3,11 +3,12 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import checkpoint_files as files
+import preloaded
 import pytest
 from helpers import PACKAGE, run_child
 
@@ -16,8 +17,8 @@ from unsloth_hook.releases import installed_classes
 HOOK = {"UNSLOTH_HOOK": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
 
 
-def hooked(script: str, **options: object) -> "subprocess.CompletedProcess[str]":
-    return run_child(script, env={**HOOK, **options.pop("env", {})}, **options)  # type: ignore[dict-item,arg-type]
+def hooked(script: str, **options: Any) -> preloaded.Done:
+    return preloaded.run_child(script, env={**HOOK, **options.pop("env", {})}, **options)
 
 
 def test_it_imports_nothing_but_sys_and_the_names() -> None:
@@ -109,7 +110,7 @@ def test_plain_torch_load_opens_what_this_trl_has() -> None:
     script = """
     import json, sys, torch
     results = {}
-    for path in json.load(sys.stdin):
+    for path in sys.argv[1:]:
         try:
             results[path] = type(torch.load(path, weights_only=False)).__name__
         except (ModuleNotFoundError, AttributeError) as error:
@@ -118,7 +119,7 @@ def test_plain_torch_load_opens_what_this_trl_has() -> None:
     """
     names = [name for name in files.ALL if name.startswith("unsloth-202") and "10.9" not in name]
     assert len(names) == 31
-    done = hooked(script, input=json.dumps([str(files.DATA / name) for name in names]))
+    done = hooked(script, args=[str(files.DATA / name) for name in names])
     found = json.loads(done.stdout.splitlines()[-1])
     opened = 0
     for name in names:
@@ -263,7 +264,10 @@ def test_the_package_gone_since_the_start_is_as_if_it_were_off(tmp_path: Path) -
     assert re.fullmatch("unsloth_hook: UnslothSFTTrainer stays as it is, .*not whole: ImportError: .*\\n", done.stderr)
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"] if sys.platform != "win32" else ["spawn"])
+WHOLE = [pytest.param(method, marks=pytest.mark.whole) for method in ("fork", "forkserver") if sys.platform != "win32"]
+
+
+@pytest.mark.parametrize("method", ["spawn", *WHOLE])
 def test_a_worker_unpickles_a_stray_name(method: str) -> None:
     script = f"""
     import multiprocessing, zipfile
@@ -277,7 +281,7 @@ def test_a_worker_unpickles_a_stray_name(method: str) -> None:
         with multiprocessing.get_context({method!r}).Pool(1) as pool:
             assert pool.map(work, [data]) == [("SFTConfig", 11)]
     """
-    hooked(script)
+    run_child(script, env=HOOK)
 
 
 def test_the_finder_is_last_and_off_means_off() -> None:

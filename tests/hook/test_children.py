@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import ROOT, clean_env, run_child
+from helpers import DEADLOCK, ROOT, clean_env, run_child
 from installed import installed_program, installed_python
+
+# Each takes ten seconds and more. What is in every run: workers in `test_pickles`, children of a command in `test_run`.
+pytestmark = pytest.mark.whole
 
 EXTRAS = ["vllm_sampling_params", "unsloth_num_chunks", "unsloth_logit_chunk_multiplier", "unsloth_grpo_mini_batch"]
 
@@ -47,7 +50,7 @@ def start(
 ) -> "subprocess.CompletedProcess[str]":
     environ = clean_env(OMP_NUM_THREADS="1", ACCELERATE_USE_CPU="true", CUDA_VISIBLE_DEVICES="", **dict(env or {}))
     environ["PATH"] = f"{installed_python().parent}:{environ['PATH']}"
-    options: dict[str, Any] = {"env": environ, "cwd": cwd, "capture_output": True, "text": True, "timeout": 300}
+    options: dict[str, Any] = {"env": environ, "cwd": cwd, "capture_output": True, "text": True, "timeout": DEADLOCK}
     done = subprocess.run([str(part) for part in command], **options)
     assert done.returncode == 0 or not check, f"{command}\n{done.stdout}\n{done.stderr[-6000:]}"
     return done

@@ -258,12 +258,12 @@ import child_pickles, unsloth_hook
 first = module.SFTConfig
 instance, entries = child_pickles.sample(first), len(copyreg.dispatch_table)
 depths, states, loaders, instances = [], [], set(), [instance]
-for count in range(100):
+for count in range(40):
     importlib.reload(module)
     cls = module.SFTConfig
     depths.append(len(cls.__mro__))
     loaders.add(full_name(type(module.__spec__.loader)) + full_name(type(module.__loader__)))
-    if count % 25 == 0:
+    if count % 10 == 0:
         instances.append(child_pickles.sample(cls))
         states += [type(pickle.loads(pickle.dumps(old))) is cls for old in instances]
         instances = [object.__new__(old_cls) for old_cls in [first]] + instances[1:]
@@ -288,22 +288,38 @@ print(json.dumps(result))
 """
 
 
+# Of a class that was never reloaded, without the hook.
+STOCK = """
+import json, pickle
+import child_pickles
+from trl.trainer.sft_config import SFTConfig
+forms = child_pickles.forms(child_pickles.sample(SFTConfig))
+names = {form: child_pickles.load(data)[0] for form, data in forms.items() if not form.startswith("torch")}
+print(json.dumps({"globals": names, "depth": len(SFTConfig.__mro__)}))
+"""
+
+
 @pytest.fixture(scope="module")
 def reloaded() -> Any:
     return stock.run(RELOADS, "1")
 
 
-def test_after_a_hundred_reloads_old_instances_still_pickle(reloaded: Any) -> None:
+@pytest.fixture(scope="module")
+def plain() -> Any:
+    return stock.run(STOCK, "0")
+
+
+def test_after_forty_reloads_old_instances_still_pickle(reloaded: Any, plain: Any) -> None:
     assert reloaded["new class"]
     assert len(reloaded["states"]) == 2 + 3 + 4 + 5
     assert set(reloaded["states"]) == {True}
-    expected = stock.pair("pickles", "SFTConfig")[0]["globals"]
-    assert reloaded["globals"] == {form: expected[form] for form in reloaded["globals"]}
+    assert len(reloaded["globals"]) >= 7
+    assert reloaded["globals"] == {form: plain["globals"][form] for form in reloaded["globals"]}
 
 
-def test_a_hundred_reloads_wrap_once(reloaded: Any) -> None:
+def test_forty_reloads_wrap_once(reloaded: Any, plain: Any) -> None:
     """One patched class over one pristine one, each time, and the real loader back in its place."""
-    assert reloaded["depths"] == [1 + len(stock.pair("classes", "SFTConfig")[0]["mro"])]
+    assert reloaded["depths"] == [1 + plain["depth"]]
     assert reloaded["loaders"] == ["_frozen_importlib_external.SourceFileLoader" * 2]
     assert reloaded["patched"]
     assert reloaded["fields"] == 1

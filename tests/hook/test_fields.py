@@ -11,7 +11,6 @@ from stock import CONFIGS, EXTRAS, extras_of, pair
 
 every_config = pytest.mark.parametrize("name", CONFIGS)
 contract = pytest.mark.contract
-pytestmark = pytest.mark.xdist_group("observed")
 
 
 def extras(name: str) -> dict[str, Any]:

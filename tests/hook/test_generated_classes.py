@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from helpers import run_child
+from preloaded import run_child
 
 SCRIPT = '''
 import importlib, json, pathlib, pickle, pickletools, sys

@@ -503,6 +503,7 @@ def test_python_m() -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.whole
 def test_coverage_run_m(tmp_path: Path) -> None:
     """Real starts: coverage cannot be started in a process in which torch is loaded."""
     measured = []

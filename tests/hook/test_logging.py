@@ -2,6 +2,7 @@
 
 import re
 
+import preloaded
 from helpers import run_child
 
 MODULES = "import json, sys; print(json.dumps(sorted(sys.modules)))"
@@ -18,7 +19,7 @@ def test_the_variable_prints_a_line_for_each_swapped_class() -> None:
         logging.basicConfig(level=logging.DEBUG, format="root: %(message)s")
         {SWAP}
     """
-    said = run_child(script, env={"UNSLOTH_HOOK": "1", "UNSLOTH_HOOK_LOG": "debug"}).stderr
+    said = preloaded.run_child(script, env={"UNSLOTH_HOOK": "1", "UNSLOTH_HOOK_LOG": "debug"}).stderr
     lines = [line for line in said.splitlines() if "patched in" in line]
     assert sorted(line.partition(":")[2].partition(":")[0] for line in lines) == [
         " trl.trainer.dpo_config.DPOConfig",
@@ -35,7 +36,7 @@ def test_without_it_a_program_can_listen_and_else_there_is_nothing() -> None:
         logging.getLogger("unsloth_hook").setLevel(logging.DEBUG)
         import trl.trainer.sft_config
     """
-    said = run_child(script, env={"UNSLOTH_HOOK": "1"}).stderr
+    said = preloaded.run_child(script, env={"UNSLOTH_HOOK": "1"}).stderr
     (line,) = [line for line in said.splitlines() if "unsloth_hook" in line]
     assert LINE.fullmatch(line)
     assert "SFTConfig" in line

@@ -6,8 +6,8 @@ import re
 from functools import partial
 from typing import Any
 
-import pytest
 import helpers
+import pytest
 import stand_in
 import stock
 from helpers import run_child
@@ -15,7 +15,6 @@ from stock import CONFIGS, EXTRAS, extras_of, pair, without_extras
 
 every_config = pytest.mark.parametrize("name", CONFIGS)
 contract = pytest.mark.contract
-pytestmark = pytest.mark.xdist_group("observed")
 
 
 def classes(name: str) -> tuple[dict[str, Any], dict[str, Any]]:

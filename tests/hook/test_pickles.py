@@ -12,7 +12,6 @@ from stock import CONFIGS, EXTRAS, extras_of, pair
 
 every_config = pytest.mark.parametrize("name", CONFIGS)
 contract = pytest.mark.contract
-pytestmark = pytest.mark.xdist_group("observed")
 
 FORMS = [
     *(f"protocol-{number}" for number in range(6)),

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stand_in
 from helpers import run_child
 
 CONFTEST = "from trl import SFTConfig as Early\n"
@@ -23,6 +24,9 @@ ROUTE = "import unsloth_hook\n\ndef test_it_is_on():\n    assert unsloth_hook.st
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
+    """With a stand-in for TRL: what is tested is when the plugin comes, and the real one takes seconds."""
+    stand_in.make(tmp_path, {"trl/trainer/sft_config.py": stand_in.CONFIG.format(name="SFTConfig")})
+    (tmp_path / "trl" / "__init__.py").write_text("from .trainer.sft_config import SFTConfig\n")
     (tmp_path / "test_it.py").write_text(ROUTE)
     return tmp_path
 

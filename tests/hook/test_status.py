@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import preloaded
 from helpers import run_child
 
 STATUS = "import json, sys, unsloth_hook; print(json.dumps(unsloth_hook.status()))"
@@ -30,8 +31,8 @@ PAST_THE_HOOK = """
 """
 
 
-def status(script: str = STATUS, **options: Any) -> Any:
-    return json.loads(run_child(script, **options).stdout)
+def status(**options: Any) -> Any:
+    return json.loads(run_child(STATUS, **options).stdout)
 
 
 def test_off_it_says_so_and_keeps_to_plain_values() -> None:
@@ -55,7 +56,7 @@ def test_a_value_that_is_not_understood_is_shown_with_the_route_that_asked() -> 
 
 
 def test_a_module_that_was_loaded_past_the_hook_is_named_with_its_loader() -> None:
-    first, off = status(PAST_THE_HOOK, env=ON)
+    first, off = preloaded.run_child(PAST_THE_HOOK, env=ON).json()
     assert first["bypassed"] == {"trl.trainer.sft_config": "__main__.OwnLoader"}
     assert first["classes"]["trl.trainer.dpo_config.DPOConfig"]["state"] == "patched"
     assert (off["active"], off["route"], off["bypassed"]) == (False, None, {})
@@ -74,7 +75,7 @@ def test_a_class_that_cannot_be_patched_is_named_with_the_reason(tmp_path: Path)
         "    def __init__(self): pass\n"
     )
     script = "import trl.trainer.odd_config\n" + STATUS
-    told = status(script, env={**ON, "PYTHONPATH": str(tmp_path)})
+    told = json.loads(run_child(script, env={**ON, "PYTHONPATH": str(tmp_path)}).stdout)
     entry = told["classes"]["trl.trainer.odd_config.OddConfig"]
     assert entry["state"] == "left"
     assert "__init__" in entry["reason"]

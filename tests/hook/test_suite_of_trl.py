@@ -4,6 +4,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
 
+import pytest
 import stock
 from helpers import run_child
 
@@ -34,6 +35,7 @@ def outcomes(folder: Path, hook: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.whole
 def test_each_test_has_the_same_outcome(tmp_path: Path) -> None:
     seen: dict[str, Any] = stock.at_once(
         stock=lambda: outcomes(tmp_path, "0"),

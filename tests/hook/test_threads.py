@@ -10,7 +10,7 @@ from helpers import ROOT, run_child
 from preloaded import run_scripts
 
 # Ends a deadlocked script with the stacks of all its threads; `run_scripts` has a timeout besides.
-ALARM = "import faulthandler\nfaulthandler.dump_traceback_later(100, exit=True)\n"
+ALARM = "import faulthandler\nfaulthandler.dump_traceback_later(1000, exit=True)\n"
 
 RACE = (
     ALARM
@@ -38,7 +38,7 @@ def of(place):
             if key.endswith("Config") and isinstance(cls, type) and cls.__module__ == module.__name__]
 
 def thread(number):
-    start.wait(60)
+    start.wait(900)
     try:
         classes = of(names[number])
         taken[number] = [all("unsloth_num_chunks" in cls.__dataclass_fields__ for cls in classes), classes]
@@ -51,7 +51,7 @@ threads = [threading.Thread(target=thread, args=(number,), daemon=True) for numb
 for one in threads:
     one.start()
 for one in threads:
-    one.join(80)
+    one.join(900)
 wrong = [[names[number], result and result[0]] for number, result in enumerate(taken)
          if result is None or result[0] is not True]
 same = all(taken[number][1] == of(names[number]) for number in range(40) if taken[number])
@@ -71,19 +71,17 @@ sys.meta_path[:0] = [Theirs(), Theirs(), Theirs()]
 """
 
 
-def test_forty_threads_import_different_configs_twenty_times(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [range(4), pytest.param(range(4, 20), marks=pytest.mark.whole)])
+def test_forty_threads_import_different_configs(tmp_path: Path, rounds: range) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("platform: no fork")
     begin = "import importlib.util\n"
     scripts = {}
-    for number in range(20):
+    for number in rounds:
         before = ["", "sys.setswitchinterval(1e-5)", FINDER, FINDER + "sys.setswitchinterval(1e-5)"][number % 4]
         text = RACE.replace("{before}", before).replace("{experimental}", str(number < 2))
         scripts[f"race-{number}"] = (begin + text, True)
-    for name, done in run_scripts(
-        tmp_path,
-        scripts,
-    ).items():
+    for name, done in run_scripts(tmp_path, scripts).items():
         assert done.returncode == 0, f"{name}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         wrong, same, classes = json.loads(done.stdout.splitlines()[-1])
         assert (wrong, same) == ([], True), name
@@ -112,7 +110,7 @@ import standin
 finder = PostImportFinder(("standin.",), lambda name: lambda module: setattr(module, "HOOKED", True))
 stock, sys.dont_write_bytecode, wrong = list(sys.meta_path), True, 0
 sys.setswitchinterval(1e-6)
-for _ in range(150):
+for _ in range(int(sys.argv[1])):
     for name in [name for name in sys.modules if name.startswith("standin.")]:
         del sys.modules[name]
     theirs = [Theirs(), Theirs()]
@@ -120,7 +118,7 @@ for _ in range(150):
     start, hooked = threading.Barrier(40), [None] * 40
 
     def thread(number, start=start, hooked=hooked):
-        start.wait(60)
+        start.wait(900)
         hooked[number] = hasattr(importlib.import_module(f"standin.m{number}_config"), "HOOKED")
 
     threads = [threading.Thread(target=thread, args=(number,)) for number in range(40)]
@@ -136,9 +134,10 @@ print(wrong)
 )
 
 
-def test_forty_threads_while_our_finder_steps_to_the_front() -> None:
-    """Stand-in modules, since only the first import after others came in front can go wrong: 150 times 40 of them."""
-    done = run_child(SMALL_RACE, python=sys.executable, env={"PYTHONPATH": str(ROOT)}, timeout=150)
+@pytest.mark.parametrize("times", ["40", pytest.param("150", marks=pytest.mark.whole)])
+def test_forty_threads_while_our_finder_steps_to_the_front(times: str) -> None:
+    """Stand-in modules, since only the first import after others came in front can go wrong."""
+    done = run_child(SMALL_RACE, python=sys.executable, env={"PYTHONPATH": str(ROOT)}, args=[times])
     assert done.stdout == "0\n"
 
 
@@ -156,7 +155,7 @@ def ours():
     if not found and len(waiting) < 2:  # both threads have seen that there is none yet
         waiting.append(1)
         try:
-            both.wait(2)
+            both.wait(0.5)
         except threading.BrokenBarrierError:  # or one is kept from looking, as it should be
             pass
     return found
@@ -169,7 +168,7 @@ for _ in range(3):
     for one in threads:
         one.start()
     for one in threads:
-        one.join(30)
+        one.join(900)
     switch.ours = real
     kinds = [type(finder).__name__ for finder in {id(finder): finder for finder in real()}.values()]
     print(len(handles), len(kinds) - len(set(kinds)), unsloth_hook.status()["active"])

@@ -86,14 +86,17 @@ def test_without_unsloth_one_line_says_so_and_the_rest_works(tmp_path: Path, sto
     assert seen["first"] == []
 
 
+whole = pytest.mark.whole
+MISSING = ("import nosuchpackage", "ModuleNotFoundError: No module named 'nosuchpackage'")
+
+
 @pytest.mark.parametrize(
     ("unsloth", "error"),
     [
-        ("raise RuntimeError('no GPU here')", "RuntimeError: no GPU here"),
-        ("import nosuchpackage", "ModuleNotFoundError: No module named 'nosuchpackage'"),
-        ("import trl\nraise ImportError('half way')", "ImportError: half way"),
+        pytest.param("raise RuntimeError('no GPU here')", "RuntimeError: no GPU here", marks=whole, id="raises"),
+        pytest.param(*MISSING, marks=whole, id="misses a package"),
+        pytest.param("import trl\nraise ImportError('half way')", "ImportError: half way", id="fails half way"),
     ],
-    ids=["raises", "misses a package", "fails half way"],
 )
 def test_an_unsloth_that_fails_is_one_line_too(tmp_path: Path, stock: dict, unsloth: str, error: str) -> None:
     seen, ours = first(tmp_path, "import trl\n" + DESCRIBE, unsloth)
@@ -102,13 +105,14 @@ def test_an_unsloth_that_fails_is_one_line_too(tmp_path: Path, stock: dict, unsl
     assert seen["first"] == []
 
 
-@pytest.mark.parametrize("who", ["trl", "transformers"])
+@pytest.mark.parametrize("who", [pytest.param("trl", marks=whole), "transformers"])
 def test_what_unsloth_imported_is_not_executed_again(tmp_path: Path, stock: dict, who: str) -> None:
     seen, ours = first(tmp_path, f"import {who}\n" + DESCRIBE, "import transformers, trl")
     assert ours == []
     check(seen, stock, "unsloth")
 
 
+@whole
 def test_an_unsloth_that_imports_less_is_no_trouble(tmp_path: Path, stock: dict) -> None:
     seen, ours = first(tmp_path, "import transformers\n" + DESCRIBE, "")
     assert ours == []
@@ -137,7 +141,7 @@ class Together:
     def find_spec(self, name, path=None, target=None):
         if name in ("trl", "transformers") and not Together.meeting.broken:
             try:
-                Together.meeting.wait(5)
+                Together.meeting.wait(1)
             except threading.BrokenBarrierError:
                 pass
             Together.meeting.abort()
@@ -146,7 +150,7 @@ sys.meta_path.insert(sys.meta_path.index(PathFinder), Together())
 """
 THREADS = """
 import faulthandler, threading, time
-faulthandler.dump_traceback_later(120, exit=True)
+faulthandler.dump_traceback_later(1000, exit=True)
 failed = []
 def take(name, after):
     time.sleep(after)
@@ -202,7 +206,7 @@ def in_threads(tmp_path: Path, how: str, **packages: str) -> "tuple[list, list[s
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     before, pairs = PAIRS[how]
-    return first(tmp_path, f"{before}\nPAIRS = {pairs}\n{THREADS}{SHOW}", timeout=150)
+    return first(tmp_path, f"{before}\nPAIRS = {pairs}\n{THREADS}{SHOW}")
 
 
 @pytest.mark.parametrize("how", PAIRS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import child_configs
 import helpers
+import preloaded
 from helpers import once
 
 SUPPORT = Path(__file__).resolve().parent
@@ -55,21 +56,23 @@ print(json.dumps({
 """
 
 
-def run(script: str, hook: str | None, *args: str) -> Any:
+def run(script: str, hook: str | None, *args: str, fork: bool = True) -> Any:
     """Run a script that prints JSON last, and return that.
 
     Args:
         script: Python source; it may import the `child_*.py` files that lie beside this one.
         hook: the value of `UNSLOTH_HOOK`, None to leave it unset.
         args: the script's arguments.
+        fork: in a fork that has torch already (`preloaded`), else in a Python that is started for it.
     """
+    run_child = preloaded.run_child if fork else helpers.run_child
     env = {
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": str(SUPPORT),
         "TRL_EXPERIMENTAL_SILENCE": "1",
         "UNSLOTH_HOOK": hook,
     }
-    return json.loads(helpers.run_child(script, env=env, args=args).stdout.splitlines()[-1])
+    return json.loads(run_child(script, env=env, args=args).stdout.splitlines()[-1])
 
 
 def at_once(**jobs: Callable[[], Any]) -> dict[str, Any]:
@@ -94,8 +97,8 @@ def observe() -> Any:
     """Everything that the two processes saw of all public configs; runs once in a session."""
     places = folders()  # made before two threads ask for them
     return at_once(
-        stock=lambda: run(OBSERVE, "0", str(places["stock"])),
-        hooked=lambda: run(OBSERVE, "1", str(places["hooked"])),
+        stock=lambda: run(OBSERVE, "0", str(places["stock"]), fork=False),
+        hooked=lambda: run(OBSERVE, "1", str(places["hooked"]), fork=False),
     )
 
 
