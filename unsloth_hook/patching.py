@@ -202,20 +202,13 @@ class _PostInit:
         stock: Callable[..., Any] = (
             self._own.__get__(instance) if self._own else getattr(super(self._owner, instance), "__post_init__", bool)
         )
-        for name, _, _ in self._rules:
-            if getattr(instance, name, None) is not None:
-                return self._within_rules(stock, instance)
-        return stock
-
-    def _within_rules(self, stock: "Callable[..., Any]", instance: "Any") -> "Callable[..., Any]":
-        rules = []
-        for name, before, after in self._rules:
-            value = getattr(instance, name, None)
-            if value is not None and before:
+        rules = [(rule, getattr(instance, rule[0], None)) for rule in self._rules]
+        due = [(before, after, value) for (_, before, after), value in rules if value is not None]
+        for before, _, value in due:
+            if before:
                 before(instance, value)
-            if value is not None and after:
-                rules.append((after, value))
-        return _followed_by(stock, instance, rules) if rules else stock
+        steps = [(after, value) for _, after, value in due if after]
+        return _followed_by(stock, instance, steps) if steps else stock
 
 
 def _followed_by(

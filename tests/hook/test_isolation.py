@@ -211,6 +211,10 @@ def changed(config):
     config.own = 9
     return config.own
 
+def of_the_class_before(cls, values):
+    "Made by TRL's own class, as it were before the swap."
+    return (cls.__mro__[1] if unsloth_hook.is_patched(cls) else cls)(**values)
+
 told = {}
 for stem, name in json.loads(sys.argv[1]).items():
     cls = getattr(importlib.import_module(f"trl.trainer.{stem}_config"), name)
@@ -231,6 +235,8 @@ for stem, name in json.loads(sys.argv[1]).items():
         "set": lambda: changed(make()),
         "unknown": lambda: make(nope=1),
         "missing": lambda: cls().output_dir,
+        "too many": lambda: cls("here", *range(100)),
+        "displaced": lambda: type(pickle.loads(pickle.dumps(of_the_class_before(cls, values)))) is cls,
         "subclass": lambda: dataclasses.make_dataclass("Sub", [("more", int, 3)], bases=(cls,))(**values).more,
         "signature of __init__": lambda: inspect.signature(cls.__init__),
         "signature": lambda: list(inspect.signature(cls).parameters),
@@ -314,7 +320,8 @@ def test_what_is_patched_does_all_that_stock_does(asked: Any, stem: str) -> None
     assert after.pop("init_var") == ("[7, 7]" if stem == "init_var" else "None")
     before.pop("init_var")
     if stem == "no_dataclass":  # its own __init__ is written now
-        after["unknown"] = after["unknown"].replace(name_of(stem), "TrainingArguments")
+        for question in ("unknown", "too many"):
+            after[question] = after[question].replace(name_of(stem), "TrainingArguments")
     assert after == before
 
 
@@ -322,9 +329,21 @@ def test_what_is_asked_succeeds_without_the_hook(asked: Any) -> None:
     stock = asked[0]
     assert stock["plain"]["equal"] == "[True, False, True]"
     assert "'own': 5" in stock["plain"]["pickles"]
+    assert {answers["displaced"] for answers in stock.values()} == {"True"}
+    assert all(answers["too many"].startswith("TypeError") for answers in stock.values())
     for stem in CONFIGS:
         failed = {question for question, text in stock[stem].items() if "Error" in text.partition(":")[0]}
-        assert failed <= {"hash", "order", "unknown", "missing", "subclass", "set", "replaced", "max_seq_length"}, stem
+        assert failed <= {
+            "hash",
+            "order",
+            "unknown",
+            "missing",
+            "subclass",
+            "set",
+            "replaced",
+            "max_seq_length",
+            "too many",
+        }, stem
         assert {"unknown"} <= failed
 
 
