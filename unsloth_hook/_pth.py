@@ -1,4 +1,4 @@
-"""The readable source of the line in `unsloth_hook.pth`; `python tests/render_pth.py` makes the one from the other."""
+"""The readable source of `unsloth_hook.pth`, from which `python tests/hook/render_pth.py` makes that line."""
 
 import os
 

@@ -4,6 +4,7 @@ import sys
 import time
 
 from . import identity, switch, targets
+from .fields import FIELDS, Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,11 +76,11 @@ def _own(pristine: type, name: str) -> type:
     present = getattr(pristine, "__dataclass_fields__", {})
     # What TRL has under the name, be it a field, a property or a class variable, is TRL's.
     taken = {name for base in pristine.__mro__ if base not in identity.patched for name in vars(base)} | set(present)
-    missing = [field for field in targets.FIELDS if field.name not in taken and field.wanted(present)]
+    missing = [field for field in FIELDS if field.name not in taken and field.wanted(present)]
     owner = _build(pristine, missing) if missing else pristine
-    extras = [field.name for field in targets.FIELDS if field in missing or present.get(field.name) in _added]
+    extras = [field.name for field in FIELDS if field in missing or present.get(field.name) in _added]
     if not missing and "__post_init__" in vars(owner):  # the base's rules run before this one has settled its values
-        inherited = [field for field in targets.FIELDS if field.name in extras]
+        inherited = [field for field in FIELDS if field.name in extras]
         owner.__post_init__ = _PostInit(inherited, vars(owner)["__post_init__"])  # type: ignore[attr-defined]
     _show_signatures(owner, extras)
     identity.patched.add(owner)
@@ -87,7 +88,7 @@ def _own(pristine: type, name: str) -> type:
     return owner
 
 
-def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
+def _build(pristine: "Any", fields: "Sequence[Field]") -> type:
     import builtins
     import dataclasses
     import inspect
@@ -125,7 +126,7 @@ def _build(pristine: "Any", fields: "Sequence[targets.Field]") -> type:
 
 # These two add the new fields to what TRL's own says. To have dataclasses write them anew for all the fields took two
 # fifths of a swap.
-def _repr_with(pristine: "Any", fields: "Sequence[targets.Field]") -> "Callable[[Any], str]":
+def _repr_with(pristine: "Any", fields: "Sequence[Field]") -> "Callable[[Any], str]":
     from functools import wraps
     from reprlib import recursive_repr
 
@@ -138,7 +139,7 @@ def _repr_with(pristine: "Any", fields: "Sequence[targets.Field]") -> "Callable[
     return __repr__
 
 
-def _eq_with(pristine: "Any", fields: "Sequence[targets.Field]") -> "Callable[[Any, object], Any]":
+def _eq_with(pristine: "Any", fields: "Sequence[Field]") -> "Callable[[Any, object], Any]":
     from functools import wraps
 
     @wraps(pristine.__eq__)
@@ -152,7 +153,7 @@ def _eq_with(pristine: "Any", fields: "Sequence[targets.Field]") -> "Callable[[A
 
 
 def _init_through(
-    wrapped: "Callable[..., None]", generated: "Callable[..., None]", fields: "Sequence[targets.Field]"
+    wrapped: "Callable[..., None]", generated: "Callable[..., None]", fields: "Sequence[Field]"
 ) -> "Callable[..., None]":
     """An `__init__` that goes through the pristine class's own, which somebody has wrapped, for what that checks."""
     from functools import wraps
@@ -186,7 +187,7 @@ class _PostInit:
     that calls `super().__post_init__()` would be counted; a descriptor that hands out TRL's own is not.
     """
 
-    def __init__(self, fields: "Sequence[targets.Field]", own: "FunctionType | None" = None) -> None:
+    def __init__(self, fields: "Sequence[Field]", own: "FunctionType | None" = None) -> None:
         self._rules = [(field.name, field.before, field.after) for field in fields if field.before or field.after]
         self._own: Any = own  # in a class that is not ours; in ours, it is the next one's in the order of resolution
 

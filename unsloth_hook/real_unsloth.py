@@ -3,6 +3,7 @@
 import sys
 
 from . import identity, targets
+from .fields import FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,5 +64,5 @@ def _displace_shims(displaced: "Any", cls: type) -> None:
 def note_owner(cls: type) -> None:
     """Put it on record that Unsloth's class owns its name."""
     identity.patched.add(cls)
-    extras = [field.name for field in targets.FIELDS if hasattr(cls, field.name)]
+    extras = [field.name for field in FIELDS if hasattr(cls, field.name)]
     identity.classes[f"{cls.__module__}.{cls.__qualname__}"] = {"state": "unsloth", "fields": extras}

@@ -1,10 +1,8 @@
-"""The policy: which modules, which classes, which fields. The file to edit for a new TRL release or a new field."""
+"""The policy: which modules and which classes. The file to edit for a new TRL release."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
     from types import ModuleType
-    from typing import Any
 
 PREFIX = "trl."
 NOT_A_TRAINER = {"base_config", "model_config"}
@@ -82,61 +80,3 @@ def _is_training_arguments(cls: type) -> bool:
     return any(
         base.__name__ == "TrainingArguments" and base.__module__.startswith("transformers.") for base in cls.__mro__
     )
-
-
-class Field:
-    """One extra field.
-
-    Args:
-        name: of the field.
-        type: name of a builtin or of something in `typing`; the field also takes None.
-        default: its value where the user gives none.
-        help: one line for `--help`.
-        wanted: takes the names of TRL's fields; is the field added beside them?
-        before: called with the config and the value, if one is set, just before TRL's `__post_init__`.
-        after: the same, just after it.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        type: str,
-        default: "Any",
-        help: str,
-        *,
-        wanted: "Callable[[Collection[str]], bool]" = lambda names: True,
-        before: "Callable[[Any, Any], None] | None" = None,
-        after: "Callable[[Any, Any], None] | None" = None,
-    ) -> None:
-        self.name, self.type, self.default, self.help = name, type, default, help
-        self.wanted, self.before, self.after = wanted, before, after
-
-
-def _becomes_max_length(config: "Any", value: int) -> None:
-    if value > 0:
-        config.max_length = value
-
-
-def _fits_generation_batch(config: "Any", value: int) -> None:
-    size = getattr(config, "generation_batch_size", None)
-    if size is not None and size < value:
-        raise ValueError(
-            f"unsloth_grpo_mini_batch ({value}) must not be larger than generation_batch_size ({size}), which is "
-            "per_device_train_batch_size * number of processes * steps_per_generation unless it is given."
-        )
-
-
-FIELDS = (
-    Field("vllm_sampling_params", "Any", None, "vLLM SamplingParams object that Unsloth generates with."),
-    Field("unsloth_num_chunks", "int", -1, "Number of chunks that Unsloth splits a batch into; -1: it chooses."),
-    Field("unsloth_logit_chunk_multiplier", "int", None, "Multiplier for Unsloth's chunked logit computations."),
-    Field("unsloth_grpo_mini_batch", "int", None, "Unsloth's GRPO mini batch size.", after=_fits_generation_batch),
-    Field(
-        "max_seq_length",
-        "int",
-        None,
-        "Maximum sequence length; a positive value becomes max_length.",
-        wanted=lambda names: "max_length" in names,
-        before=_becomes_max_length,
-    ),
-)

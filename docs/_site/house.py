@@ -110,15 +110,14 @@ def levels(graph: Graph, members: set[str]) -> list[list[str]]:
             heights[module] = 1 + max(below, default=-1)
         return heights[module]
 
+    floors: dict[int, list[str]] = {}
     for module in sorted(members):
-        height(module)
-    return [
-        sorted(members & {m for m in heights if heights[m] == n}) for n in reversed(range(len(set(heights.values()))))
-    ]
+        floors.setdefault(height(module), []).append(module)
+    return [floors[each] for each in sorted(floors, reverse=True)]
 
 
-# The picture. Its measures are those of the other two: drawn for the width of a phone, on a ground of its own, so that it
-# is the same on a dark page. There is room for text in DejaVu, the widest of the fonts that a browser may take.
+# The picture. Its measures are those of the other two: drawn for the width of a phone, on a ground of its own, so that
+# it is the same on a dark page. There is room for text in DejaVu, the widest of the fonts that a browser may take.
 WIDTH, ROW, GAP = 360, 18, 7  # of the picture; from a module's name to the next; more between two levels
 INK, GROUND, WHITE, GREEN, ORANGE = "#16302c", "#f4f8f7", "#fff", "#cdebe4", "#ffe3c2"
 MONO = 'font-family="ui-monospace, \'DejaVu Sans Mono\', monospace" font-size="12"'
@@ -169,31 +168,31 @@ def picture(graph: Graph) -> str:
         ValueError: a circle within a wing, or an arrow between wings for which the picture has no place.
     """
     arrows = between_wings(graph)
-    if homeless := sorted(arrows - set(ARROWS)):
-        raise ValueError(
-            f"no place in the picture for an arrow from {' or '.join(' to '.join(each) for each in homeless)}"
-        )
+    for start, end in sorted(arrows - set(ARROWS)):
+        raise ValueError(f"no place in the picture for an arrow from {start} to {end}")
     tops, bottoms, boxes, top = {}, {}, [], 96
     for storey in STOREYS:
         drawn = {name: _box(BOXES[name], top, levels(graph, _members(graph, name)), graph) for name in storey}
         lowest = max(bottom for _, bottom in drawn.values())
         for name, (parts, _) in drawn.items():
             box, tops[name], bottoms[name] = BOXES[name], top, lowest
-            dashes = "" if box.bulge else ' stroke-dasharray="5 4"'
+            dashes = "" if box.bulge else ' stroke-dasharray="5 4"'  # a way in, and no wing
             boxes.append(
                 f'  <rect x="{box.left}" y="{top}" width="{box.right - box.left}" height="{lowest - top}" rx="8" '
                 f'fill="{box.fill}" stroke="{INK}" stroke-width="1.5"{dashes}/>'
             )
             boxes += parts
         top = lowest + 32
-    used = {name: sorted(to for start, to in arrows if start == name) for name in BOXES}
-    uses = "; ".join(f"{name} uses {', '.join(below)}" for name, below in used.items() if below)
+    below = {name: [end for end in BOXES if (name, end) in arrows] for name in BOXES}
+    uses = "; ".join(f"{name} imports from {', '.join(ends)}" for name, ends in below.items() if ends)
     return "\n".join(
         [
+            "<!-- made by docs/_site/house.py -->",
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {lowest + 14}" role="img" '
             f'font-family="system-ui, \'DejaVu Sans\', sans-serif" font-size="15" fill="{INK}">',
             "  <title>The wings of unsloth_hook, and what they import</title>",
-            f"  <desc>Made by docs/_site/house.py. The modules of each wing, above those that they import. {uses}.</desc>",
+            "  <desc>The modules of each wing, above those that they import. "
+            f"Between wings: {uses}. Nothing leads back.</desc>",
             f'  <rect width="{WIDTH}" height="{lowest + 14}" rx="10" fill="{GROUND}"/>',
             '  <text x="12" y="32" font-weight="700">Arrows lead one way: down</text>',
             '  <text x="12" y="55" font-size="13">bold: a wing imports from another</text>',
@@ -236,12 +235,11 @@ def _box(box: Box, top: int, floors: list[list[str]], graph: Graph) -> tuple[lis
                 f'  <path d="M{dots} {start}C{reach} {start} {reach} {places[below]} {dots} {places[below]}" '
                 f'fill="none" stroke="{INK}" stroke-opacity=".6"/>'
             )
-    at = f'x="{dots - 7}" text-anchor="end"' if box.bulge > 0 else f'x="{dots + 7}"'
+    beside = f'x="{dots - 7}" text-anchor="end"' if box.bulge > 0 else f'x="{dots + 7}"'
     for module, place in places.items():
         parts.append(f'  <circle cx="{dots}" cy="{place}" r="2.5"/>')
-        parts.append(
-            f'  <text {at} y="{place + 4}" font-size="12">{module.split(".")[1 + (wing(module) in FOLDERS)]}</text>'
-        )
+        name = module.removeprefix(f"{DOOR}.").removeprefix(f"{wing(module)}.").partition(".")[0]
+        parts.append(f'  <text {beside} y="{place + 4}" font-size="12">{name}</text>')
     return parts, max(ends, y - GAP - 6 if places else 0)
 
 
@@ -253,4 +251,4 @@ def _arrow(x: int, start: int, end: int) -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(picture(read()), encoding="utf-8")
+    PICTURE.write_text(picture(read()), encoding="utf-8", newline="\n")

@@ -6,16 +6,19 @@ import signal
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import checkpoint_files as files
+import preloaded
 import pytest
-from helpers import ROOT, clean_env, run_child
+from helpers import DEADLOCK, ROOT, clean_env, hooked_python, run_child
+from preloaded import Done
 
 from unsloth_hook.checkpoints import paths as file_paths
+from unsloth_hook.checkpoints import pickle_writer, stock_python
 from unsloth_hook.checkpoints.conversion import convert_checkpoint
 from unsloth_hook.checkpoints.errors import CheckpointError, UnsafeCheckpointError
 from unsloth_hook.checkpoints.inspection import inspect_checkpoint
@@ -37,8 +40,26 @@ def converted(tmp_path_factory: pytest.TempPathFactory, verifier: Verifier) -> d
     return {name: convert_checkpoint(files.DATA / name, folder / name, verifier=verifier) for name in files.ALL}
 
 
-def cli(*args: object, **options: Any) -> "subprocess.CompletedProcess[str]":
-    return run_child(None, args=["-m", "unsloth_hook", "convert", *map(str, args)], check=False, **options)
+@pytest.fixture
+def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> list[Verifier]:
+    """Who starts a `Verifier` has the child that all tests here share; the list of those that were asked something."""
+    asked: list[Verifier] = []
+    one_at_a_time = Lock()
+
+    class Lent(Verifier):
+        def open(self, content: bytes, bare: bool = False) -> dict[str, Any]:
+            asked.extend([] if self in asked else [self])
+            with one_at_a_time:
+                return verifier.open(content, bare)
+
+    monkeypatch.setattr(stock_python, "Verifier", Lent)
+    return asked
+
+
+@pytest.fixture
+def cli(program: Callable[..., Done], lent: list[Verifier]) -> Callable[..., Done]:
+    """`unsloth-hook convert ...`, in this process and with the shared child."""
+    return lambda *words: program("convert", *words)
 
 
 @pytest.mark.parametrize("name", files.ALL)
@@ -56,7 +77,7 @@ def test_a_stock_python_opens_them_all(converted: dict[str, Any]) -> None:
     import json, sys, warnings, torch
     warnings.simplefilter("ignore")
     results = {}
-    for path in json.load(sys.stdin):
+    for path in sys.argv[1:]:
         config = torch.load(path, weights_only=False)
         results[path] = [type(config).__module__, config.learning_rate, config.seed, config.output_dir]
         assert len(repr(config)) > 1000 and config.to_dict()["seed"] == config.seed, path
@@ -64,9 +85,7 @@ def test_a_stock_python_opens_them_all(converted: dict[str, Any]) -> None:
     print(json.dumps(results))
     """
     targets = {done.target: files.MANIFEST[name] for name, done in converted.items()}
-    found = json.loads(
-        run_child(script, input=json.dumps(list(targets)), env={"UNSLOTH_HOOK": "0"}).stdout.splitlines()[-1]
-    )
+    found = preloaded.run_child(script, args=list(targets), env={"UNSLOTH_HOOK": "0"}).json()
     for target, values in targets.items():
         assert found[target][1:] == [values["learning_rate"], values["seed"], values["output_dir"]]
         roots = {name.partition(".")[0] for name in files.names_in(Path(target))}
@@ -125,7 +144,7 @@ def test_what_cannot_be_carried_is_said(tmp_path: Path, verifier: Verifier) -> N
     fields = inspect_checkpoint(tmp_path / "out.bin").fields
     assert fields["vllm_sampling_params"] is None
     assert fields["model_init_kwargs"] == {"keep": 1, "drop": [None]}
-    shown = cli(path, "--dry-run")
+    shown = run_child(args=["-m", "unsloth_hook", "convert", str(path), "--dry-run"], check=False)
     assert shown.returncode == 1
     assert "vllm_sampling_params (was vllm.sampling_params.SamplingParams" in shown.stdout
 
@@ -139,18 +158,17 @@ def test_an_unsafe_file_is_refused(tmp_path: Path, verifier: Verifier) -> None:
     assert not (tmp_path / "out.bin").exists()
 
 
-class Refuses(Verifier):
-    """A child that cannot open the result, as with a TRL that is broken: a stand-in, as a whole TRL is not."""
+def test_nothing_is_replaced_unless_a_stock_python_opened_it(tmp_path: Path, verifier: Verifier) -> None:
+    class Refuses(Verifier):
+        """A child that cannot open the result, as with a TRL that is broken: a stand-in, as a whole TRL is not."""
 
-    def open(self, content: bytes, bare: bool = False) -> dict[str, Any]:
-        return super().open(content[:100], bare)
+        def open(self, content: bytes, bare: bool = False) -> dict[str, Any]:
+            return verifier.open(content[:100], bare)
 
-
-def test_nothing_is_replaced_unless_a_stock_python_opened_it(tmp_path: Path) -> None:
     path = tmp_path / "training_args.bin"
     path.write_bytes(files.SFT.read_bytes())
-    with Refuses() as verifier, pytest.raises(CheckpointError, match="stock Python does not open"):
-        convert_checkpoint(path, path, verifier=verifier)
+    with pytest.raises(CheckpointError, match="stock Python does not open"):
+        convert_checkpoint(path, path, verifier=Refuses())
     assert path.read_bytes() == files.SFT.read_bytes()
     assert os.listdir(tmp_path) == ["training_args.bin"]
 
@@ -205,7 +223,7 @@ def make_tree(folder: Path, count: int = 3) -> list[Path]:
     return made
 
 
-def test_a_tree_in_place_with_one_bad_file(tmp_path: Path) -> None:
+def test_a_tree_in_place_with_one_bad_file(tmp_path: Path, cli: Callable[..., Done]) -> None:
     good = make_tree(tmp_path)
     bad = tmp_path / "run-001b/training_args.bin"
     bad.parent.mkdir()
@@ -222,7 +240,7 @@ def test_a_tree_in_place_with_one_bad_file(tmp_path: Path) -> None:
     assert "4 files: 3 already portable, 1 failed" in table
 
 
-def test_a_tree_into_another_folder(tmp_path: Path) -> None:
+def test_a_tree_into_another_folder(tmp_path: Path, cli: Callable[..., Done]) -> None:
     make_tree(tmp_path / "in", 2)
     done = cli(tmp_path / "in", "-o", tmp_path / "out")
     assert done.returncode == 0, done
@@ -232,25 +250,29 @@ def test_a_tree_into_another_folder(tmp_path: Path) -> None:
         assert (tmp_path / f"in/run-{index:03}/training_args.bin").read_bytes() == files.SFT.read_bytes()
 
 
-def test_a_dry_run_writes_nothing_and_starts_no_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_writes_nothing_and_starts_no_child(
+    tmp_path: Path, program: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_tree(tmp_path, 1)
-    done = cli(tmp_path, "--in-place", "--dry-run")
+    monkeypatch.setattr(subprocess, "Popen", None)
+    done = program("convert", tmp_path, "--in-place", "--dry-run")
     assert done.returncode == 0
     assert "would convert" in done.stdout
     assert (tmp_path / "run-000/training_args.bin").read_bytes() == files.SFT.read_bytes()
-    monkeypatch.setattr(subprocess, "Popen", None)
     assert convert_checkpoint(files.SFT, tmp_path / "x", dry_run=True).status == "would convert"
     assert not (tmp_path / "x").exists()
 
 
-def test_where_to_write_must_be_said(tmp_path: Path) -> None:
+def test_where_to_write_must_be_said(tmp_path: Path, cli: Callable[..., Done]) -> None:
     for options in ([], ["-o", "x", "--in-place"]):
         done = cli(files.SFT, *options)
         assert done.returncode == 2
         assert "-o DIR, or --in-place" in done.stderr
 
 
-def test_two_files_for_one_target_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_two_files_for_one_target_are_refused_before_anything_is_written(
+    tmp_path: Path, cli: Callable[..., Done]
+) -> None:
     one, two = make_tree(tmp_path, 2)
     done = cli(one, two, "-o", tmp_path / "out")
     assert done.returncode == 2
@@ -258,46 +280,31 @@ def test_two_files_for_one_target_are_refused_before_anything_is_written(tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def test_many_files_share_one_child(tmp_path: Path) -> None:
+def test_many_files_share_one_child(
+    tmp_path: Path, cli: Callable[..., Done], lent: list[Verifier], verifier: Verifier
+) -> None:
+    verifier.open(files.SFT_PORTABLE.read_bytes())
+    child = verifier._child
     make_tree(tmp_path, 30)
-    script = f"""
-    import subprocess
-    started, real = [], subprocess.Popen
-    def count(*args, **options):
-        started.append(args)
-        return real(*args, **options)
-    subprocess.Popen = count
-    from unsloth_hook.command.program import app
-    try:
-        app(["convert", {str(tmp_path)!r}, "--in-place"])
-    except SystemExit as end:
-        assert end.code == 0
-    print(len(started))
-    """
-    assert run_child(script).stdout.splitlines()[-1] == "1"
+    assert cli(tmp_path, "--in-place").returncode == 0
+    assert len(lent) == 1
+    assert verifier._child is child is not None
 
 
-def test_urls_by_fsspec() -> None:
-    script = f"""
-    import fsspec, pathlib
-    from unsloth_hook.command.program import app
-    from unsloth_hook.checkpoints.inspection import inspect_checkpoint
+def test_urls_by_fsspec(cli: Callable[..., Done]) -> None:
+    import fsspec
+
     memory = fsspec.filesystem("memory")
     for name in "ab":
-        memory.pipe_file(f"/runs/{{name}}/training_args.bin", pathlib.Path({str(files.SFT)!r}).read_bytes())
-    def run(*args):
-        try:
-            app(["convert", *args])
-        except SystemExit as end:
-            assert end.code == 0, end.code
-    run("memory://runs", "-o", "memory://out")
-    run("memory://runs/a/training_args.bin", "--in-place")
+        memory.pipe_file(f"/convert/runs/{name}/training_args.bin", files.SFT.read_bytes())
+    assert cli("memory://convert/runs", "-o", "memory://convert/out").returncode == 0
+    assert cli("memory://convert/runs/a/training_args.bin", "--in-place").returncode == 0
     for path in ("out/a", "out/b", "runs/a"):
-        assert inspect_checkpoint(f"memory://{{path}}/training_args.bin").verdict == "portable", path
-    assert inspect_checkpoint("memory://runs/b/training_args.bin").verdict == "not portable"
-    assert sorted(memory.find("/")) == [f"/{{x}}/{{y}}/training_args.bin" for x in ("out", "runs") for y in "ab"]
-    """
-    run_child(script)
+        assert inspect_checkpoint(f"memory://convert/{path}/training_args.bin").verdict == "portable", path
+    assert inspect_checkpoint("memory://convert/runs/b/training_args.bin").verdict == "not portable"
+    assert sorted(memory.find("/convert")) == [
+        f"/convert/{x}/{y}/training_args.bin" for x in ("out", "runs") for y in "ab"
+    ]
 
 
 def test_fsspec_is_imported_only_for_a_url(tmp_path: Path) -> None:
@@ -310,66 +317,135 @@ def test_fsspec_is_imported_only_for_a_url(tmp_path: Path) -> None:
     run_child(script)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="platform: Ctrl-C is sent as a POSIX signal")
-def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path) -> None:
-    made = make_tree(tmp_path, 150)
-    program = subprocess.Popen(
-        [sys.executable, "-m", "unsloth_hook", "convert", str(tmp_path), "--in-place"],
+# The command, in a process of its own, that stops where the third file is half written until it is told to go on.
+STOPS = """
+import os, signal, sys
+from unsloth_hook.command.program import app
+
+def fsync(descriptor, real=os.fsync, times=[]):
+    times.append(descriptor)
+    if len(times) == 3:
+        print("half written", flush=True)
+        sys.stdin.readline()
+    real(descriptor)
+
+os.fsync = fsync
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in what it starts in the background
+app(["convert", sys.argv[1], "--in-place"])
+"""
+
+
+def start(script: str, *args: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [hooked_python(), "-c", script, *map(str, args)],
         cwd=ROOT,
         env=clean_env(),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    original = files.SFT.read_bytes()
-    give_up = time.monotonic() + 120
-    while made[0].read_bytes() == original and time.monotonic() < give_up:
-        time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="platform: Ctrl-C is sent as a POSIX signal")
+def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path) -> None:
+    made = make_tree(tmp_path, 6)
+    program = start(STOPS, tmp_path)
+    assert program.stdout and program.stderr
+    assert program.stdout.readline() == "half written\n", program.communicate()
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == len(made) + 1  # the staged one
     program.send_signal(signal.SIGINT)
-    _, errors = program.communicate(timeout=60)
+    said = program.stderr.readline()  # by the main thread, while the other one still writes
+    _, errors = program.communicate("go on\n", timeout=DEADLOCK)
     assert program.returncode == 130, errors
-    assert "interrupted" in errors
-    states = [inspect_checkpoint(path).verdict for path in made]
-    assert states.count("portable") > 0 and states.count("not portable") > 0
+    assert "interrupted" in said
+    assert [inspect_checkpoint(path).verdict for path in made] == ["portable"] * 3 + ["not portable"] * 3
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == made
 
 
-def test_two_processes_at_once(tmp_path: Path) -> None:
+# The command, once it is told to begin; its files are checked by nobody, as starting torch takes seconds.
+TRUSTS = """
+import io, sys
+from unsloth_hook.checkpoints import containers, stock_python
+from unsloth_hook.command.program import app
+
+class Trusts(stock_python.Verifier):
+    def open(self, content, bare=False):
+        root = containers.read(io.BytesIO(content)).pickles[0].root
+        return {"class": str(root.func), "fields": list(root.state), "lacks": {}}
+
+if "torch" not in sys.argv:
+    stock_python.Verifier = Trusts
+print("ready", flush=True)
+sys.stdin.readline()
+app(["convert", sys.argv[1], "--in-place", "--json"])
+"""
+
+
+@pytest.mark.parametrize("checked_by", ["nobody", pytest.param("torch", marks=pytest.mark.whole)])
+def test_two_processes_at_once(tmp_path: Path, checked_by: str) -> None:
     make_tree(tmp_path, 5)
-    command = [sys.executable, "-m", "unsloth_hook", "convert", str(tmp_path), "--in-place", "--json"]
-    both = [subprocess.Popen(command, cwd=ROOT, env=clean_env(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    statuses = [{each["status"] for each in json.loads(program.communicate(timeout=120)[0])} for program in both]
+    both = [start(TRUSTS, tmp_path, checked_by) for _ in range(2)]
+    for program in both:
+        assert program.stdin and program.stdout
+        assert program.stdout.readline() == "ready\n", program.communicate()
+    for program in both:
+        program.stdin.write("begin\n")  # type: ignore[union-attr]
+        program.stdin.flush()  # type: ignore[union-attr]
+    outputs = [program.communicate(timeout=DEADLOCK) for program in both]
+    assert [program.returncode for program in both] == [0, 0], outputs
+    statuses = [{each["status"] for each in json.loads(output)} for output, _ in outputs]
     assert statuses[0] | statuses[1] <= {"converted", "already portable"}
     assert all(inspect_checkpoint(path).verdict == "portable" for path in tmp_path.rglob("*.bin"))
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 5
 
 
-def test_a_younger_default_factory_field_is_filled_in(tmp_path: Path) -> None:
+def test_a_younger_default_factory_field_is_filled_in(tmp_path: Path, verifier: Verifier) -> None:
     """Verified by a stand-in that says what a child with a younger TRL would say."""
 
     class Younger(Verifier):
         def open(self, content: bytes, bare: bool = False) -> dict[str, Any]:
-            found = super().open(content, bare)
+            found = verifier.open(content, bare)
             return {**found, "lacks": {} if "young" in found["fields"] else {"young": []}}
 
-    with Younger() as verifier:
-        convert_checkpoint(files.SFT, tmp_path / "x.bin", verifier=verifier)
+    convert_checkpoint(files.SFT, tmp_path / "x.bin", verifier=Younger())
     assert inspect_checkpoint(tmp_path / "x.bin").fields["young"] == []
 
 
 def test_every_container_keeps_its_shape(tmp_path: Path, verifier: Verifier) -> None:
     script = f"""
-    import torch
+    import pickle, torch
     args = torch.load({str(files.SFT_PORTABLE)!r}, weights_only=False)
-    torch.save(args, "legacy.bin", _use_new_zipfile_serialization=False)
+    torch.save(args, "legacy", _use_new_zipfile_serialization=False)
+    open("pickle", "wb").write(pickle.dumps(args, 2))
     """
-    run_child(script, cwd=tmp_path)
-    legacy = tmp_path / "legacy.bin"
-    stray = legacy.read_bytes().replace(
-        b"trl.trainer.sft_config\nSFTConfig\n", b"UnslothSFTTrainer\nUnslothSFTConfig\n"
-    )
-    assert stray != legacy.read_bytes()
-    legacy.write_bytes(stray)
-    convert_checkpoint(legacy, legacy, verifier=verifier)
-    assert (inspect_checkpoint(legacy).format, inspect_checkpoint(legacy).verdict) == ("legacy", "portable")
+    preloaded.run_child(script, cwd=tmp_path)
+    for path in (tmp_path / "legacy", tmp_path / "pickle"):
+        stray = path.read_bytes().replace(
+            b"trl.trainer.sft_config\nSFTConfig\n", b"UnslothSFTTrainer\nUnslothSFTConfig\n"
+        )
+        assert stray != path.read_bytes()
+        path.write_bytes(stray)
+    (tmp_path / "zip").write_bytes(files.SFT.read_bytes())
+    for path in sorted(tmp_path.iterdir()):
+        assert inspect_checkpoint(path).verdict == "not portable"
+        convert_checkpoint(path, path, verifier=verifier)
+        assert (inspect_checkpoint(path).format, inspect_checkpoint(path).verdict) == (path.name, "portable")
     assert file_paths.CHECKPOINT_NAME == "training_args.bin"
+
+
+def test_a_stranger_is_left_out_and_never_imported(
+    tmp_path: Path, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module of its name is there to be imported. The file is a pickle with nothing around it."""
+    (tmp_path / "trl_evil").mkdir()
+    (tmp_path / "trl_evil/__init__.py").write_text(f"import os; os.mkdir({str(tmp_path / 'canary')!r})")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    root = files.tree(files.SFT_PORTABLE)
+    root.state["vllm_sampling_params"] = Built(Global("trl_evil.trainer.sft_config", "SFTConfig"), (), False)
+    path = tmp_path / "training_args.bin"
+    path.write_bytes(pickle_writer.write(root))
+    done = convert_checkpoint(path, tmp_path / "out.bin", verifier=verifier)
+    assert [lost.was for lost in done.not_carried] == ["trl_evil.trainer.sft_config.SFTConfig"]
+    assert not (tmp_path / "canary").exists()
+    assert inspect_checkpoint(tmp_path / "out.bin").verdict == "portable"

@@ -15,7 +15,7 @@ import checkpoint_files as files
 import pytest
 from helpers import run_child
 
-from unsloth_hook.checkpoints import allow_list, paths, pickle_reader
+from unsloth_hook.checkpoints import allow_list, loading, paths, pickle_reader
 from unsloth_hook.checkpoints.conversion import convert_checkpoint
 from unsloth_hook.checkpoints.errors import CheckpointError, UnsafeCheckpointError
 from unsloth_hook.checkpoints.inspection import inspect_checkpoint
@@ -211,8 +211,9 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("case", CORPUS)
-def test_nothing_runs_and_it_is_reported(case: str, shape: str, at: Path) -> None:
+def test_nothing_runs_and_it_is_reported(case: str, shape: str, at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body, named = CORPUS[case]
+    monkeypatch.setattr(loading, "import_module", None)  # whoever asks for an import fails
     path = at / "training_args.bin"
     path.write_bytes(SHAPES[shape](body))
     modules = set(sys.modules)
@@ -381,7 +382,7 @@ BAD_FILES: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("case", BAD_FILES)
-def test_bad_files_cost_nothing_and_say_why(case: str, at: Path) -> None:
+def test_bad_files_cost_nothing_and_say_why(case: str, at: Path, a_second: float) -> None:
     path = at / "training_args.bin"
     path.write_bytes(BAD_FILES[case]())
     inspect_checkpoint(files.SFT_PORTABLE)  # what is read once per process is not what is measured
@@ -389,7 +390,7 @@ def test_bad_files_cost_nothing_and_say_why(case: str, at: Path) -> None:
         started = time.process_time()
         with pytest.raises(CheckpointError, match=re.escape(str(path))):
             function(path)
-        assert time.process_time() - started < 1.0
+        assert time.process_time() - started < a_second
     tracemalloc.start()
     try:
         with pytest.raises(CheckpointError):
@@ -438,20 +439,3 @@ def test_the_bounds_leave_room_for_real_files() -> None:
     longest = max(len(list(pickletools.genops(files.pickle_of(files.DATA / name)))) for name in files.ALL)
     assert longest * 50 < pickle_reader.MAX_OPCODES
     assert paths.CHECKPOINT_NAME == "training_args.bin"
-
-
-def test_convert_leaves_out_a_stranger_and_never_imports_it(at: Path) -> None:
-    (at / "trl_evil").mkdir()
-    (at / "trl_evil/__init__.py").write_text(f"import os; os.mkdir({CANARY!r})")
-    path = at / "training_args.bin"
-    path.write_bytes(in_a_field(CORPUS["trl with a tail"][0]))
-    script = f"""
-    import sys
-    sys.path.insert(0, {str(at)!r})
-    from unsloth_hook.checkpoints.conversion import convert_checkpoint
-    done = convert_checkpoint({str(path)!r}, {str(at / "out.bin")!r})
-    assert [lost.was for lost in done.not_carried] == ["trl_evil.trainer.sft_config.SFTConfig"]
-    """
-    run_child(script, cwd=at)
-    assert not (at / CANARY).exists()
-    assert inspect_checkpoint(at / "out.bin").verdict == "portable"

@@ -2,12 +2,15 @@
 
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import checkpoint_files as files
+import preloaded
 import pytest
 from helpers import run_child
+from preloaded import Done
 
 from unsloth_hook.checkpoints.errors import CheckpointError
 from unsloth_hook.checkpoints.inspection import inspect_checkpoint
@@ -17,8 +20,9 @@ from unsloth_hook.releases import installed_classes
 SECRET = "hf_abcdefghijklmnopqrstuvwxyz0123"
 
 
-def cli(*args: object, env: dict[str, str] | None = None) -> Any:
-    return run_child(None, args=["-m", "unsloth_hook", *map(str, args)], check=False, env=env)
+def in_a_process(*args: object) -> Any:
+    """`unsloth-hook ...` in a process of its own."""
+    return run_child(args=["-m", "unsloth_hook", *map(str, args)], check=False)
 
 
 @pytest.mark.parametrize("name", files.ALL)
@@ -35,7 +39,7 @@ def test_portable_means_that_a_stock_python_opens_it() -> None:
     script = """
     import json, sys, torch
     opened = []
-    for name in json.load(sys.stdin):
+    for name in sys.argv[1:]:
         try:
             torch.load(name, weights_only=False)
             opened.append(name)
@@ -44,7 +48,7 @@ def test_portable_means_that_a_stock_python_opens_it() -> None:
     print(json.dumps(opened))
     """
     paths = [str(files.DATA / name) for name in files.ALL]
-    opened = json.loads(run_child(script, input=json.dumps(paths)).stdout.splitlines()[-1])
+    opened = preloaded.run_child(script, args=paths).json()
     assert 0 < len(opened) < len(paths)
     assert [path for path in paths if inspect_checkpoint(path).verdict == "portable"] == opened
 
@@ -106,7 +110,7 @@ def secretive(folder: Path) -> Path:
     return files.write(folder, root)
 
 
-def test_tokens_are_never_shown(tmp_path: Path) -> None:
+def test_tokens_are_never_shown(tmp_path: Path, program: Callable[..., Done]) -> None:
     path = secretive(tmp_path)
     found = inspect_checkpoint(path)
     assert found.fields["hub_token"] == "<HUB_TOKEN>"
@@ -115,7 +119,7 @@ def test_tokens_are_never_shown(tmp_path: Path) -> None:
     assert found.fields["model_init_kwargs"] == {"token": "<TOKEN>", "note": "mine is <TOKEN>", "api_key": "<API_KEY>"}
     shown = [repr(found)]
     for options in ([], ["--json"], ["--fields", "hub_token,push_to_hub_token,model_init_kwargs"], [path]):
-        shown.append(cli("inspect", path, *options).stdout)
+        shown.append(program("inspect", path, *options).stdout)
     for text in shown:
         assert len(text) > 100
         for secret in (SECRET, "not-of-the-usual-form", "nested-secret", "key-secret"):
@@ -126,7 +130,7 @@ def test_a_token_that_is_not_set_is_shown_as_none() -> None:
     assert inspect_checkpoint(files.SFT).fields["hub_token"] is None
 
 
-def test_exit_codes(tmp_path: Path) -> None:
+def test_exit_codes(tmp_path: Path, program: Callable[..., Done]) -> None:
     bad = tmp_path / "bad.bin"
     bad.write_bytes(b"cos\nsystem\n(S'true'\ntR.")
     empty = tmp_path / "empty.bin"
@@ -141,48 +145,51 @@ def test_exit_codes(tmp_path: Path) -> None:
         (files.SFT, bad, files.SFT_PORTABLE): 2,
     }
     for paths, code in cases.items():
-        done = cli("inspect", *paths)
+        done = program("inspect", *paths)
         assert done.returncode == code, (paths, done)
         assert all(path.name in done.stdout for path in paths)
-    assert "os.system" in cli("inspect", bad).stdout
+    assert "os.system" in program("inspect", bad).stdout
+    for path, code in ((files.SFT_PORTABLE, 0), (files.SFT, 1), (bad, 2)):
+        assert in_a_process("inspect", path).returncode == code
 
 
-def test_json_fields_and_folders(tmp_path: Path) -> None:
+def test_json_fields_and_folders(tmp_path: Path, program: Callable[..., Done]) -> None:
     for run in ("a", "b/checkpoint-5"):
         (tmp_path / run).mkdir(parents=True)
         (tmp_path / run / "training_args.bin").write_bytes(files.SFT.read_bytes())
     (tmp_path / "a/optimizer.bin").write_bytes(b"not looked at")
-    done = cli("inspect", tmp_path, files.SFT_PORTABLE, "--json", "--fields", "seed,learning_rate,nosuch")
+    done = program("inspect", tmp_path, files.SFT_PORTABLE, "--json", "--fields", "seed,learning_rate,nosuch")
     found = json.loads(done.stdout)
     assert [Path(each["path"]).relative_to(tmp_path).as_posix() for each in found[:2]] == [
         "a/training_args.bin",
         "b/checkpoint-5/training_args.bin",
     ]
     assert all(each["fields"] == {"seed": 11, "learning_rate": 0.0003} for each in found)
-    table = cli("inspect", tmp_path, "--fields", "seed").stdout
+    table = program("inspect", tmp_path, "--fields", "seed").stdout
     assert "seed" in table and "11" in table and "2 files: 2 not portable" in table
 
 
-def test_a_folder_without_checkpoints_is_an_error(tmp_path: Path) -> None:
-    done = cli("inspect", tmp_path)
+def test_a_folder_without_checkpoints_is_an_error(tmp_path: Path, program: Callable[..., Done]) -> None:
+    done = program("inspect", tmp_path)
     assert done.returncode == 2
     assert "no training_args.bin" in done.stderr
 
 
-def test_json_is_strict(tmp_path: Path) -> None:
+def test_json_is_strict(tmp_path: Path, program: Callable[..., Done]) -> None:
     root = files.tree(files.SFT_PORTABLE)
     root.state.update(learning_rate=float("inf"), weight_decay=float("nan"))
 
     def refuse(word: str) -> None:
         raise AssertionError(word)
 
-    found = json.loads(cli("inspect", files.write(tmp_path, root), "--json").stdout, parse_constant=refuse)
+    found = json.loads(program("inspect", files.write(tmp_path, root), "--json").stdout, parse_constant=refuse)
     assert (found[0]["fields"]["learning_rate"], found[0]["fields"]["weight_decay"]) == ("inf", "nan")
 
 
 def test_several_processes_give_the_same_answer() -> None:
     alone, shared = (
-        cli("inspect", files.DATA / "trl-0.24.0/trainer-dpo_config.bin", files.SFT, "--json", "-j", j) for j in (1, 2)
+        in_a_process("inspect", files.DATA / "trl-0.24.0/trainer-dpo_config.bin", files.SFT, "--json", "-j", j)
+        for j in (1, 2)
     )
     assert json.loads(alone.stdout) == json.loads(shared.stdout)
 
@@ -196,7 +203,7 @@ def test_every_protocol_and_container(tmp_path: Path) -> None:
         torch.save(args, f"zip-{{protocol}}", pickle_protocol=protocol)
         torch.save(args, f"legacy-{{protocol}}", pickle_protocol=protocol, _use_new_zipfile_serialization=False)
     """
-    run_child(script, cwd=tmp_path)
+    preloaded.run_child(script, cwd=tmp_path)
     expected = inspect_checkpoint(files.SFT_PORTABLE)
     made = sorted(tmp_path.iterdir())
     assert len(made) == 12

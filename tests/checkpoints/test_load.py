@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import checkpoint_files as files
+import helpers
 import pytest
-from helpers import run_child
+from preloaded import run_child
 
 from unsloth_hook.checkpoints.errors import CheckpointError, UnsafeCheckpointError
 from unsloth_hook.checkpoints.loading import load_training_args
@@ -17,7 +18,7 @@ import dataclasses, json, sys, warnings
 from unsloth_hook.checkpoints.errors import CheckpointWarning
 from unsloth_hook.checkpoints.loading import load_training_args
 results = {}
-for path in json.load(sys.stdin):
+for path in sys.argv[1:]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         config = load_training_args(path)
@@ -37,31 +38,37 @@ print(json.dumps(results))
 """
 
 
-def load_all(hook: str, before: str = "") -> dict[str, Any]:
-    paths = json.dumps([str(files.DATA / name) for name in files.ALL])
-    done = run_child(before + LOAD_ALL, input=paths, env={"UNSLOTH_HOOK": hook})
-    results: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return results
+PATHS = [str(files.DATA / name) for name in files.ALL]
 
 
 @pytest.fixture(scope="module")
-def loaded() -> dict[str, Any]:
-    return load_all("0")
+def loaded() -> Any:
+    return run_child(LOAD_ALL, args=PATHS, env={"UNSLOTH_HOOK": "0"}).json()
 
 
 @pytest.fixture(scope="module")
-def loaded_with_hook() -> dict[str, Any]:
-    return load_all("1", before="from trl import SFTConfig, SFTTrainer")  # what is loaded makes no difference either
+def loaded_with_hook() -> Any:
+    # What is loaded makes no difference either.
+    return run_child("from trl import SFTConfig, SFTTrainer" + LOAD_ALL, args=PATHS, env={"UNSLOTH_HOOK": "1"}).json()
+
+
+@pytest.fixture(scope="module")
+def loaded_first_of_all() -> Any:
+    """In a Python that has imported neither torch nor transformers before."""
+    done = helpers.run_child(LOAD_ALL, args=PATHS, env={"UNSLOTH_HOOK": "0"})
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_the_two_runs_differ_in_the_hook(loaded: dict[str, Any], loaded_with_hook: dict[str, Any]) -> None:
     assert (loaded["patched"], loaded_with_hook["patched"]) == (False, True)
 
 
-@pytest.mark.parametrize("hook", ["loaded", "loaded_with_hook"])
+@pytest.mark.parametrize(
+    "where", ["loaded", "loaded_with_hook", pytest.param("loaded_first_of_all", marks=pytest.mark.whole)]
+)
 @pytest.mark.parametrize("name", files.ALL)
-def test_the_values_are_those_of_the_file(name: str, hook: str, request: pytest.FixtureRequest) -> None:
-    found = request.getfixturevalue(hook)[str(files.DATA / name)]
+def test_the_values_are_those_of_the_file(name: str, where: str, request: pytest.FixtureRequest) -> None:
+    found = request.getfixturevalue(where)[str(files.DATA / name)]
     for key, value in files.values(name).items():
         assert found["state"][key] == str(value)
         assert key not in found["declared"] or found["values"][key] == value

@@ -207,10 +207,10 @@ def test_a_new_field_is_one_line_of_the_table(tmp_path: Path) -> None:
     )
     script = """
         import inspect, json
-        from unsloth_hook import targets
+        from unsloth_hook import fields
         seen = []
-        targets.FIELDS += (
-            targets.Field("brand_new", "str", "new", "Help.", before=lambda config, value: seen.append(value)),
+        fields.FIELDS += (
+            fields.Field("brand_new", "str", "new", "Help.", before=lambda config, value: seen.append(value)),
         )
         from trl.trainer.heir_config import HeirConfig, OwnConfig
         configs = [OwnConfig(), OwnConfig(brand_new="x"), HeirConfig(more=2, brand_new="y"), OwnConfig(brand_new=None)]

@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "tests" / "benchmarks"))
 import page
 
 AT_START = ["", "._bootstrap", ".activation", ".finder", ".switch", ".targets"]
-WITH_A_SWAP = ["unsloth_hook.identity", "unsloth_hook.patching"]
+WITH_A_SWAP = ["unsloth_hook.fields", "unsloth_hook.identity", "unsloth_hook.patching"]
 
 
 def test_the_page_shows_what_was_measured() -> None:

@@ -8,18 +8,18 @@ import sys
 
 import pytest
 import release_tables
-from helpers import ROOT
+from helpers import DEADLOCK, ROOT
 
 from unsloth_hook.releases import history, versions_tried
 
-SOURCE = ROOT / "unsloth_hook" / "versions.py"
+SOURCE = ROOT / "unsloth_hook" / "releases" / "versions_tried.py"
 
 
 def newest_on_the_index(package: str) -> str:
     """Ask pip's index; where there is none, say so (in CI, where nothing is skipped, that is a failure)."""
     command = [sys.executable, "-m", "pip", "index", "versions", package]
     environment = {**os.environ, "PIP_QUIET": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLOCK)
     found = re.search(rf"^{package} \(([^)]+)\)$", done.stdout, re.MULTILINE)
     if not found:
         pytest.skip(f"no package index that answers: {done.stderr.strip().splitlines()[-1:]}")
