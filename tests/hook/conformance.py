@@ -38,6 +38,7 @@ from typing import Any
 
 import stand_in
 import standins
+from helpers import DEADLOCK
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "tests" / "data" / "conformance.json"
@@ -496,7 +497,7 @@ def ask(hook: str, folder: Path) -> dict[str, dict[str, str]]:
         env={**env, "DD_TRACE_ENABLED": "false", "DD_INSTRUMENTATION_TELEMETRY_ENABLED": "false"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=DEADLOCK,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     result: dict[str, dict[str, str]] = json.loads((folder / f"{hook}.json").read_text())

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import standins
 import wrapt.importer
-from helpers import PACKAGE, ROOT, run_child
+from helpers import DEADLOCK, PACKAGE, ROOT, run_child
 from standins import FORMS, NAME, PROTOCOL, forget, in_front, look, look_at_spec
 
 from unsloth_hook.finder import PostImportFinder, PostImportLoader
@@ -738,7 +738,7 @@ def test_no_lock_is_held_and_nothing_is_in_progress_while_a_module_is_executed(f
             return type(spec.loader), importlib.import_module(f"{standins.PACKAGE}.inner_config").HOOKED  # type: ignore[union-attr]
 
         thread, found = in_thread(other)
-        thread.join(20)
+        thread.join(DEADLOCK)
         results.extend(found)
 
     standins.while_executed = while_executed  # type: ignore[attr-defined]
@@ -756,13 +756,13 @@ def test_two_threads_that_find_the_same_module_at_once_both_get_it_wrapped(folde
     class Meeting:
         def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
             if name == NAME:
-                both.wait(20)
+                both.wait(DEADLOCK)
 
     with Hook() as hook:
         sys.meta_path.insert(1, Meeting())
         threads = [in_thread(lambda: type(hook.finder.find_spec(NAME, path).loader)) for _ in range(2)]  # type: ignore[union-attr]
         for thread, _ in threads:
-            thread.join(20)
+            thread.join(DEADLOCK)
     assert [results for _, results in threads] == [[PostImportLoader]] * 2
 
 

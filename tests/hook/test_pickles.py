@@ -266,7 +266,7 @@ def work(config):
 
 def ask(method, config):
     with multiprocessing.get_context(method).Pool(1) as pool:
-        returned, seen = pool.apply_async(work, (config,)).get(timeout=240)
+        returned, seen = pool.apply_async(work, (config,)).get(timeout=1200)
     return {"child": seen, "returned": describe(returned), "equal": returned == config}
 
 def main():

@@ -104,6 +104,6 @@ if __name__ == "__main__":
         command = [sys.executable, __file__, which, str(own / "second")]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as second:
             main(which, own)
-            output, _ = second.communicate(timeout=600)
+            output, _ = second.communicate(timeout=1200)
         if second.returncode:
             sys.exit(f"the second process exited with {second.returncode}\n{output}")

@@ -134,7 +134,6 @@ def run(
         },
         cwd=folder / "cwd",
         check=False,
-        timeout=900,
     )
     (folder / "run.json").write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
 
