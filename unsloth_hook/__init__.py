@@ -4,7 +4,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .activation import install, uninstall
     from .checkpoints.conversion import convert_checkpoint
-    from .checkpoints.errors import CheckpointError, UnsafeCheckpointError
+    from .checkpoints.errors import CheckpointError, CheckpointWarning, UnsafeCheckpointError
     from .checkpoints.inspection import inspect_checkpoint
     from .checkpoints.loading import load_training_args
     from .identity import is_patched, register_displaced
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
+    "CheckpointWarning",
     "PatchError",
     "UnsafeCheckpointError",
     "convert_checkpoint",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 _HOMES = {
     "CheckpointError": "checkpoints.errors",
+    "CheckpointWarning": "checkpoints.errors",
     "PatchError": "patching",
     "UnsafeCheckpointError": "checkpoints.errors",
     "convert_checkpoint": "checkpoints.conversion",
