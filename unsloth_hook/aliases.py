@@ -5,7 +5,7 @@
 
 import sys
 
-from .releases.unsloth_names import CACHE, stem_of
+from .releases.unsloth_module_names import CACHE, stem_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

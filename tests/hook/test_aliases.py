@@ -28,7 +28,7 @@ def test_it_imports_nothing_but_sys_and_the_names() -> None:
     import unsloth_hook
     before = set(sys.modules)
     import unsloth_hook.aliases
-    names = "unsloth_hook.aliases", "unsloth_hook.releases", "unsloth_hook.releases.unsloth_names"
+    names = "unsloth_hook.aliases", "unsloth_hook.releases", "unsloth_hook.releases.unsloth_module_names"
     assert set(sys.modules) - before == {{*names}}, set(sys.modules) - before
     """
     run_child(script, options=["-S"], python=sys.executable)

@@ -9,7 +9,7 @@ from functools import cache
 
 from ..releases import history, installed_classes
 from ..releases.installed_classes import Home
-from ..releases.unsloth_names import stem_of
+from ..releases.unsloth_module_names import stem_of
 from .pickle_tree import OBJECT, RECONSTRUCTOR, Global
 
 PORTABLE, STRAY, MOVED, REMOVED, UNSAFE = "portable", "stray", "moved", "removed", "unsafe"
