@@ -5,6 +5,7 @@ The ``trl`` and ``transformers`` here are stand-ins of a few lines each: no rele
 
 import json
 import os
+import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -264,6 +265,40 @@ def test_a_reason_of_several_lines_is_one_line_on_stderr(trl: Path) -> None:
     done = run(trl, "import trl.trainer.lines_config")
     assert done.stderr.count("\n") == 1
     assert "one two three" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["gone", "cut short", "of another version"])
+def test_a_package_that_breaks_after_the_start_leaves_imports_as_stock_with_one_line(
+    trl: Path, tmp_path: Path, how: str
+) -> None:
+    """What a swap needs is imported with the first one: an upgrade may have come between."""
+    shutil.copytree(PACKAGE, tmp_path / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    change = {
+        "gone": "shutil.rmtree(package)",
+        "cut short": "(package / 'patching.py').write_text('def swap(module')",
+        "of another version": "(package / 'identity.py').write_text('import nosuchthing')",
+    }
+    script = f"""
+        import os, pathlib, shutil, sys
+        package = pathlib.Path({str(tmp_path / PACKAGE.name)!r})
+        from unsloth_hook._bootstrap import start
+        start()
+        {change[how]}
+        from trl.trainer.good_config import GoodConfig
+        assert not hasattr(GoodConfig, "unsloth_num_chunks") and GoodConfig(own=3).own == 3
+        os.environ["UNSLOTH_HOOK_STRICT"] = "1"
+        try:
+            import trl.trainer.later_config
+        except Exception as error:
+            print(type(error).__name__)
+    """
+    env = {"PYTHONPATH": os.pathsep.join([str(trl), str(tmp_path)]), "UNSLOTH_HOOK": "1"}
+    done = run_child(script, python=sys.executable, options=["-B"], env=env)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(
+        "unsloth_hook: trl.trainer.good_config stays as it is, for unsloth_hook is not whole: "
+    )
+    assert done.stdout.rstrip() in ("ImportError", "SyntaxError", "ModuleNotFoundError")
 
 
 # ---- strict

@@ -42,8 +42,7 @@ def run(asked):
     script = asked["script"]
     sys.argv[:] = [script, *asked["args"]]
     sys.path[0] = os.path.dirname(script)
-    sys.path[1:1] = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    sys.path.append(root)
+    sys.path[1:1] = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), root]
     if os.environ.get("UNSLOTH_HOOK", "").strip().lower() not in ("", "0", "false", "no", "off"):
         from unsloth_hook._bootstrap import start  # what the .pth line does
         start()
