@@ -14,7 +14,7 @@ from typing import Any
 import checkpoint_files as files
 import preloaded
 import pytest
-from helpers import DEADLOCK, ROOT, clean_env, hooked_python, run_child
+from helpers import ROOT, clean_env, deadlock_ends, hooked_python, run_child
 from preloaded import Done
 
 from unsloth_hook.checkpoints import paths as file_paths
@@ -352,11 +352,12 @@ def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path) -> None:
     made = make_tree(tmp_path, 6)
     program = start(STOPS, tmp_path)
     assert program.stdout and program.stderr
-    assert program.stdout.readline() == "half written\n", program.communicate()
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == len(made) + 1  # the staged one
-    program.send_signal(signal.SIGINT)
-    said = program.stderr.readline()  # by the main thread, while the other one still writes
-    _, errors = program.communicate("go on\n", timeout=DEADLOCK)
+    with deadlock_ends(program):
+        assert program.stdout.readline() == "half written\n"
+        assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == len(made) + 1  # the staged one
+        program.send_signal(signal.SIGINT)
+        said = program.stderr.readline()  # by the main thread, while the other one still writes
+        _, errors = program.communicate("go on\n")
     assert program.returncode == 130, errors
     assert "interrupted" in said
     assert [inspect_checkpoint(path).verdict for path in made] == ["portable"] * 3 + ["not portable"] * 3
@@ -385,15 +386,16 @@ app(["convert", sys.argv[1], "--in-place", "--json"])
 @pytest.mark.parametrize("checked_by", ["nobody", pytest.param("torch", marks=pytest.mark.whole)])
 def test_two_processes_at_once(tmp_path: Path, checked_by: str) -> None:
     make_tree(tmp_path, 5)
-    both = [start(TRUSTS, tmp_path, checked_by) for _ in range(2)]
-    for program in both:
-        assert program.stdin and program.stdout
-        assert program.stdout.readline() == "ready\n", program.communicate()
-    for program in both:
-        program.stdin.write("begin\n")  # type: ignore[union-attr]
-        program.stdin.flush()  # type: ignore[union-attr]
-    outputs = [program.communicate(timeout=DEADLOCK) for program in both]
-    assert [program.returncode for program in both] == [0, 0], outputs
+    one, other = (start(TRUSTS, tmp_path, checked_by) for _ in range(2))
+    with deadlock_ends(one), deadlock_ends(other):
+        for program in (one, other):
+            assert program.stdout and program.stdout.readline() == "ready\n"
+        for program in (one, other):
+            assert program.stdin
+            program.stdin.write("begin\n")
+            program.stdin.flush()
+        outputs = [program.communicate() for program in (one, other)]
+    assert [one.returncode, other.returncode] == [0, 0], outputs
     statuses = [{each["status"] for each in json.loads(output)} for output, _ in outputs]
     assert statuses[0] | statuses[1] <= {"converted", "already portable"}
     assert all(inspect_checkpoint(path).verdict == "portable" for path in tmp_path.rglob("*.bin"))

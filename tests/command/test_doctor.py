@@ -1,9 +1,12 @@
 """`unsloth-hook doctor`: each way to break an environment has a finding of its own (issue 5, deliverable 3).
 
-The built wheel is in an environment of its own; what is broken is that environment, and doctor runs in it.
+The built wheel is in an environment of its own; what is broken is that environment. Doctor examines it from the process
+of the tests, which saves its own start; in CI the same tests also let it run within the broken environment.
 """
 
+import contextlib
 import ctypes
+import io
 import json
 import os
 import re
@@ -11,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from helpers import ROOT, clean_env, make_venv, run_child, site_packages
 from installed import build, pip
 
 from unsloth_hook.command import doctor_checks, doctor_facts
+from unsloth_hook.command.program import app
 from unsloth_hook.releases import versions_tried
 
 ON = {"UNSLOTH_HOOK": "1"}
@@ -28,9 +32,17 @@ STRAY = ROOT / "tests" / "data"
 
 
 class Place:
-    """One environment with the wheel in it, and a working directory."""
+    """One environment with the wheel in it, and a working directory.
 
-    def __init__(self, folder: Path, wheel: Path | None, *paths: Path) -> None:
+    Args:
+        folder: an empty one, for both.
+        wheel: what pip writes into site-packages; None for nothing.
+        paths: more folders to import from.
+        within: run doctor in this environment, not in the process of the tests.
+    """
+
+    def __init__(self, folder: Path, wheel: Path | None, *paths: Path, within: bool = False) -> None:
+        self.within = within
         self.python = make_venv(folder / "venv", *paths)
         self.site = site_packages(self.python)
         self.cwd = folder / "cwd"
@@ -39,18 +51,55 @@ class Place:
         if wheel:
             shutil.copytree(wheel, self.site, dirs_exist_ok=True)
 
-    def doctor(self, *args: str | Path, env: dict[str, str | None] | None = None, **options: Any) -> dict[str, Any]:
-        """What doctor says of this environment, as JSON; the exit code and the remedies are looked at here."""
-        words = ["-m", "unsloth_hook", "doctor", "--json", *map(str, args)]
-        run = {"python": self.python, "cwd": self.cwd, "check": False, "env": ON if env is None else env, **options}
-        done = run_child(args=words, **run)
-        assert done.returncode in (0, 1), done.stderr
-        told: dict[str, Any] = json.loads(done.stdout)
-        assert done.returncode == int(any(item["level"] == "problem" for item in told["findings"]))
+    def doctor(
+        self,
+        *args: str | Path,
+        env: dict[str, str | None] | None = None,
+        within: bool = False,
+        options: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """What doctor says of this environment, as JSON; the exit code and the remedies are looked at here.
+
+        Args:
+            args: of doctor; by default none within the environment, and its Python from outside.
+            env: variables to set.
+            within: run doctor in this environment, whatever the other tests do.
+            options: of the interpreter within.
+        """
+        words = ["doctor", "--json", *map(str, args)]
+        env = ON if env is None else env
+        if within or self.within or options:
+            run = run_child(
+                args=["-m", "unsloth_hook", *words],
+                options=options,
+                python=self.python,
+                cwd=self.cwd,
+                check=False,
+                env=env,
+            )
+            code, output = run.returncode, run.stdout
+            assert code in (0, 1), run.stderr
+        else:
+            code, output = self.from_outside(words if args else [*words, str(self.python)], env)
+        told: dict[str, Any] = json.loads(output)
+        assert code == int(any(item["level"] == "problem" for item in told["findings"]))
         for item in told["findings"]:
             assert item["what"] and item["remedy"] and "\n" not in item["what"] + item["remedy"]
         self.told = told
         return told
+
+    def from_outside(self, words: list[str], env: Mapping[str, str | None]) -> tuple[int, str]:
+        """The exit code and the output of a command in this process, with the environment that a child would have."""
+        wanted, output = clean_env(**env), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(output):
+            patch.chdir(self.cwd)
+            for name in set(os.environ) - set(wanted):
+                patch.delenv(name)
+            for name, value in wanted.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as end:
+                app(words, prog_name="unsloth-hook")
+        return int(end.value.code or 0), output.getvalue()
 
     def problems(self, *args: str | Path, **options: Any) -> list[str]:
         told = self.doctor(*args, **options)
@@ -99,9 +148,9 @@ def without_trl(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-@pytest.fixture
-def place(tmp_path: Path, installed: Path, libraries: Path) -> Place:
-    return Place(tmp_path, installed, libraries)
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.whole)], ids=["from outside", "within"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, installed: Path, libraries: Path) -> Place:
+    return Place(tmp_path, installed, libraries, within=request.param)
 
 
 def metadata(folder: Path, name: str, version: str) -> None:
@@ -121,7 +170,7 @@ def other_sitecustomize(folder: Path, text: str = "") -> Path:
 
 
 def test_a_sound_environment_has_no_findings(place: Place) -> None:
-    told = place.doctor()
+    told = place.doctor(within=True)
     assert told["findings"] == []
     assert (told["active"], told["route"], told["variable"]) == (True, "env", "1")
     assert place.fates("unsloth_hook.pth") == ["ran"]
@@ -242,7 +291,7 @@ def test_package_broken(place: Place, tmp_path: Path, installed: Path, libraries
 def test_two_copies_of_the_hook(place: Place, installed: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(installed / "unsloth_hook", copy / "unsloth_hook")
-    assert place.problems(env={**ON, "PYTHONPATH": str(copy)}) == ["two-copies"]
+    assert place.problems(env={**ON, "PYTHONPATH": str(copy)}, within=True) == ["two-copies"]
     assert str(place.site) in place.finding("two-copies")["remedy"]
 
 
@@ -377,8 +426,9 @@ IS_PATCHED = (
 def test_finder_bypassed(place: Place) -> None:
     """A finder that answers for everything; that TRL's class is then stock is tried, too."""
     finder_in_front(place, ("",), stays=True)
-    assert place.problems() == ["bypassed"]
+    assert place.problems(within=True) == ["bypassed"]
     assert "greedy.Greedy" in place.finding("bypassed")["what"]
+    small_trl(place.site)
     patched, _, bypassed = run_child(IS_PATCHED, python=place.python, env=ON).stdout.partition(" ")
     assert patched == "False"
     assert "trl.trainer.sft_config" in bypassed
@@ -396,11 +446,11 @@ def test_finder_in_front_that_does_not_keep_us_from_trl(place: Place) -> None:
 
 def test_finder_removed(place: Place) -> None:
     (place.site / "zz.pth").write_text("import sys; del sys.meta_path[0], sys.meta_path[-1]\n")
-    assert place.problems() == ["finder-removed"]
+    assert place.problems(within=True) == ["finder-removed"]
 
 
 def test_trl_absent(tmp_path: Path, installed: Path, without_trl: Path) -> None:
-    place = Place(tmp_path, installed, without_trl)
+    place = Place(tmp_path, installed, without_trl, within=True)
     assert place.problems() == ["trl-missing"]
     assert place.told["trl_found_by"] is None
 
@@ -444,7 +494,7 @@ def test_trl_outside_what_was_tried(tmp_path: Path, installed: Path, libraries: 
         if not entry.name.startswith("trl-"):
             (changed / entry.name).symlink_to(os.path.realpath(entry.path))
     metadata(changed, "trl", version)
-    place = Place(tmp_path, installed, changed)
+    place = Place(tmp_path, installed, changed, within=True)
     assert place.problems() == ["trl-untried"]
     assert where in place.finding("trl-untried")["what"]
     assert "unsloth-hook verify" in place.finding("trl-untried")["remedy"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import PACKAGE, clean_env, make_venv, run_child, site_packages
+from helpers import PACKAGE, clean_env, deadlock_ends, make_venv, run_child, site_packages
 from test_run import LIBRARIES
 
 NAME = "unsloth_hook_enabled.pth"
@@ -232,6 +232,8 @@ def test_a_user_install_is_enabled_where_it_is(
 def test_two_at_once_leave_one_whole_file(python: Path) -> None:
     command = [str(python), "-m", "unsloth_hook", "enable"]
     processes = [subprocess.Popen(command, env=clean_env(), stdout=subprocess.DEVNULL) for _ in range(4)]
-    assert {process.wait(60) for process in processes} == {0}
+    for process in processes:
+        with deadlock_ends(process):
+            assert process.wait() == 0
     assert [path.name for path in site_packages(python).glob("unsloth_hook_enabled*")] == [NAME]
     assert state(python) == ON

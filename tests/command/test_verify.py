@@ -2,12 +2,11 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import clean_env, hooked_python, make_venv
+from helpers import hooked_python, make_venv, run_child
 from test_run import LIBRARIES, ROOT
 
 # A config module of a user's TRL in which one thing is wrong each; `trl` below is a stand-in of four small files.
@@ -34,12 +33,12 @@ class NeedsConfig(TrainingArguments):
 }
 
 
-def verify(python: Path, *args: str, cwd: Path | None = None, **env: str | None) -> tuple[int, str, str]:
-    command = [str(python), "-m", "unsloth_hook", "verify", *args]
-    done = subprocess.run(command, env=clean_env(**env), capture_output=True, text=True, cwd=cwd)
+def verify(python: Path, *args: str, **env: str | None) -> tuple[int, str, str]:
+    done = run_child(args=["-m", "unsloth_hook", "verify", *args], env=env, python=python, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.whole
 def test_all_of_the_installed_trl_pass() -> None:
     """The expected names are those of the files that TRL has, found without the hook."""
     folder = LIBRARIES / "trl"
@@ -64,7 +63,7 @@ def broken_trl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (trainer / "__init__.py").touch()
     for name, text in CONFIGS.items():
         head = "from dataclasses import dataclass\nfrom transformers import TrainingArguments\n"
-        (trainer / f"{name}_config.py").write_text(head + text)
+        (trainer / f"{name}_config.py").write_text(text + head if name == "optional" else head + text)
     return make_venv(folder / "venv", folder / "libraries", ROOT, LIBRARIES)
 
 

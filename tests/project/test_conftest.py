@@ -23,7 +23,8 @@ MODULE = """
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # each would be imported anew for each test
     here = Path(__file__).resolve().parents[1]
     pytester.makeconftest((here / "conftest.py").read_text(encoding="utf-8"))
     pytester.makepyfile(helpers=(here / "support" / "helpers.py").read_text(encoding="utf-8"))

@@ -4,6 +4,7 @@ By a rule, so that a new page is covered as it is written. In a ```console block
 a folder of the page's own, with the installed package on PATH; what follows must be what it prints, `…` standing for
 anything. A command that fails is compared with its standard error as well; of one that succeeds, warnings are left out.
 A ```python block is run under the hook, with nothing to compare; with title="NAME" it is a file for the commands.
+Some pages' commands are run by CI alone (`EVERY_TIME`).
 """
 
 import os
@@ -11,13 +12,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pages
 import pytest
-from helpers import PACKAGE, ROOT, clean_env, run_child, site_packages
+from helpers import DEADLOCK, PACKAGE, ROOT, clean_env, deadlocked, site_packages
 from installed import installed_python
+from preloaded import run_child
 
 import unsloth_hook
 
@@ -29,6 +30,8 @@ NOT_RUN = {
     "unsloth": "needs the real Unsloth: tests/unsloth/test_docs_with_unsloth.py runs it",
     "verify": "takes all configs through a second process: tests/command/test_verify.py runs it",
 }
+# The pages whose commands are run whenever the tests are; each of the others starts torch many times.
+EVERY_TIME = ("README.md", "docs/open-an-old-checkpoint.md", "docs/routes.md", "sitecustomize_example/README.md")
 LANGUAGES = {"console", "python", "text", "docker"}
 DATA = ROOT / "tests" / "data"
 STRAY = DATA / "unsloth-2026.7.1" / "sft_training_args.bin"
@@ -83,19 +86,25 @@ def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     """Run a command as somebody would who has the package's environment activated, and is in this folder."""
     env = clean_env()
     env["PATH"] = os.pathsep.join([str(installed_python().parent), env["PATH"]])
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=300,
-    )
+    try:
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=DEADLOCK,
+        )
+    except subprocess.TimeoutExpired as late:
+        pytest.fail(deadlocked(DEADLOCK, command, str(late.stdout)), pytrace=False)
 
 
-@pytest.mark.parametrize("page", [page for page in NAMES if to_run(page)])
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[] if page in EVERY_TIME else pytest.mark.whole) for page in NAMES if to_run(page)],
+)
 def test_every_command_prints_what_the_page_shows(page: str, folder: Path) -> None:
     for fence in to_run(page):
         for command, shown in pages.sessions(fence.text):
@@ -130,15 +139,6 @@ def test_what_is_not_run_has_a_reason() -> None:
     assert {fence.attributes["not_run"] for fence in ALL if "not_run" in fence.attributes} == set(NOT_RUN)
     assert {name for fence in ALL for name in fence.attributes} <= {"not_run", "title"}
     assert not [fence for fence in ALL if "not_run" in fence.attributes and fence.language != "console"]
-
-
-def test_the_layout_names_every_file() -> None:
-    page = (ROOT / "docs" / "for-contributors.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
-    named = [name for row in rows for name in re.findall("`([^`]+)`", row)]
-    files = {file.name for file in PACKAGE.rglob("*.py")}
-    assert not [name for name in files if not any(fnmatch(name, pattern.rpartition("/")[2]) for pattern in named)]
-    assert not [pattern for pattern in named if not list(PACKAGE.glob(pattern))]
 
 
 def test_the_api_page_has_every_public_name() -> None:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+import preloaded
 import pytest
-from helpers import ROOT, clean_env, hooked_python, run_child
+from helpers import DEADLOCK, ROOT, clean_env, hooked_python, run_child
 from nbclient import NotebookClient
 
 EXAMPLE = ROOT / "docs" / "examples" / "train_tiny.py"
@@ -23,6 +24,7 @@ def globals_in(file: Path) -> set[str]:
     return {str(arg) for opcode, arg, _ in pickletools.genops(data) if opcode.name == "GLOBAL"}
 
 
+@pytest.mark.whole
 def test_it_trains_saves_and_opens_where_the_hook_is_blocked(tmp_path: Path) -> None:
     args = [str(EXAMPLE), "--output-dir", str(tmp_path)]
     shown = run_child(args=args, env={"UNSLOTH_HOOK": "1"}).stdout
@@ -58,7 +60,8 @@ FOLDER = EXAMPLE.parent
 
 
 def test_a_grpo_config_takes_the_fields_from_code_and_from_a_command_line() -> None:
-    shown = run_child(args=[str(FOLDER / "grpo_config.py")], env={"UNSLOTH_HOOK": "1"}).stdout.splitlines()
+    example = f"import runpy; runpy.run_path({str(FOLDER / 'grpo_config.py')!r}, run_name='__main__')"
+    shown = preloaded.run_child(example, env={"UNSLOTH_HOOK": "1"}).stdout.splitlines()
     nothing, code, line, large = (text.partition(": ")[2] for text in shown)
     fields = ("unsloth_num_chunks", "unsloth_grpo_mini_batch", "unsloth_logit_chunk_multiplier", "vllm_sampling_params")
     assert ast.literal_eval(nothing) == dict(zip(fields, (-1, None, None, None), strict=True))
@@ -66,6 +69,7 @@ def test_a_grpo_config_takes_the_fields_from_code_and_from_a_command_line() -> N
     assert large.startswith("unsloth_grpo_mini_batch (999) must not be larger than generation_batch_size (8)")
 
 
+@pytest.mark.whole
 def test_a_stray_checkpoint_is_opened_and_made_portable() -> None:
     """The file that it makes asks for what a real one asks for."""
     made = run_child(args=[str(FOLDER / "open_stray_checkpoint.py")]).stdout
@@ -96,7 +100,9 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def execute(notebook: nbformat.NotebookNode, kernel: str, folder: Path) -> list[list[str]]:
     """Execute a notebook and return, for each of its cells of code, what it answered or printed, less warnings."""
-    NotebookClient(notebook, kernel_name=kernel, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    NotebookClient(
+        notebook, kernel_name=kernel, timeout=DEADLOCK, resources={"metadata": {"path": str(folder)}}
+    ).execute()
     return answers(notebook)
 
 
@@ -107,6 +113,7 @@ def answers(notebook: nbformat.NotebookNode) -> list[list[str]]:
     ]
 
 
+@pytest.mark.whole
 def test_the_notebook_of_a_late_install_answers_what_is_saved_in_it(kernel: str, tmp_path: Path) -> None:
     notebook = nbformat.read(FOLDER / "late_install.ipynb", as_version=4)
     shown = answers(notebook)

@@ -175,7 +175,7 @@ def test_its_folder_removed_and_the_start_up_files_left_is_silence(wheel: Path, 
     assert start(python) == OFF
 
 
-@pytest.mark.parametrize("extra", ["", "[trl]"])
+@pytest.mark.parametrize("extra", [pytest.param("", marks=pytest.mark.whole), "[trl]"])
 def test_installing_changes_no_version_of_what_the_user_has(wheel: Path, extra: str) -> None:
     """pip's own plan for the environment of these tests, which has torch, transformers and TRL."""
     output = pip("install", "--dry-run", "--quiet", "--report", "-", f"{wheel}{extra}", python=Path(sys.executable))

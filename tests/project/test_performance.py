@@ -3,7 +3,11 @@
 import json
 import re
 import sys
+from collections.abc import Callable
+from typing import Any
 
+import preloaded
+import pytest
 from helpers import ROOT, run_child
 
 sys.path.insert(0, str(ROOT / "tests" / "benchmarks"))
@@ -44,8 +48,11 @@ def test_start_imports_six_modules_of_ours_and_no_other() -> None:
     assert not [name for name in off if "unsloth" in name]
 
 
-def test_what_opens_a_checkpoint_imports_besides_only_what_a_swap_needs() -> None:
-    done = run_child(
+@pytest.mark.parametrize(
+    "run", [preloaded.run_child, pytest.param(run_child, marks=pytest.mark.whole)], ids=["fork", "process"]
+)
+def test_what_opens_a_checkpoint_imports_besides_only_what_a_swap_needs(run: Callable[..., Any]) -> None:
+    done = run(
         """
         import sys
 

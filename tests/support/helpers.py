@@ -1,5 +1,6 @@
 """Child Pythons for tests: every start-up test is a script that runs in a process of its own."""
 
+import contextlib
 import functools
 import os
 import subprocess
@@ -7,8 +8,9 @@ import sys
 import sysconfig
 import tempfile
 import textwrap
+import threading
 import venv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +146,24 @@ def run_child(
             pytrace=False,
         )
     return done
+
+
+@contextlib.contextmanager
+def deadlock_ends(process: "subprocess.Popen[Any]") -> Iterator[None]:
+    """While a test talks to a process: if that takes `DEADLOCK` seconds, it is killed and the test says so."""
+    late = threading.Event()
+    timer = threading.Timer(DEADLOCK, lambda: (late.set(), process.kill()))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if process.poll() is None:  # of a test that failed
+            process.kill()
+            process.wait()
+        if late.is_set():
+            pytest.fail(deadlocked(DEADLOCK, process.args, ""), pytrace=False)
 
 
 def once(function: Callable[[], Any]) -> Callable[[], Any]:
