@@ -173,9 +173,35 @@ def test_nothing_is_replaced_unless_a_stock_python_opened_it(tmp_path: Path, ver
     assert os.listdir(tmp_path) == ["training_args.bin"]
 
 
+@pytest.mark.parametrize("answer", [{"class": "trl.trainer.dpo_config.DPOConfig"}, {"fields": ["seed"]}])
+def test_nothing_is_replaced_by_what_opens_as_something_else(
+    answer: dict[str, Any], tmp_path: Path, verifier: Verifier
+) -> None:
+    """A stand-in says so: the files that convert writes are never like that."""
+
+    class Other(Verifier):
+        def open(self, content: bytes, bare: bool = False) -> dict[str, Any]:
+            return {**verifier.open(content, bare), **answer}
+
+    path = tmp_path / "training_args.bin"
+    path.write_bytes(files.SFT.read_bytes())
+    with pytest.raises(CheckpointError, match="stock Python does not open the result.*it opens as"):
+        convert_checkpoint(path, path, verifier=Other())
+    assert path.read_bytes() == files.SFT.read_bytes()
+
+
 def test_the_verifier_is_a_python_without_the_hook(tmp_path: Path) -> None:
-    """With the hook on in the environment, a stray file must still not open in it, nor a file of that name help."""
+    """With the hook on in the environment, a stray file must still not open in it, nor a file of that name help.
+
+    And what lies in the working directory does not come into it.
+    """
     (tmp_path / "UnslothSFTTrainer.py").write_text("class UnslothSFTConfig: pass")
+    said = tmp_path / "said"
+    note = f"import os; print(os.environ['UNSLOTH_HOOK'], file=open({str(said)!r}, 'a'))\n"
+    (tmp_path / "sitecustomize.py").write_text(note)
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "json.py").write_text("raise SystemExit('not me')")
     script = f"""
     from unsloth_hook.checkpoints.errors import VerifierError
     from unsloth_hook.checkpoints.stock_python import Verifier
@@ -185,8 +211,9 @@ def test_the_verifier_is_a_python_without_the_hook(tmp_path: Path) -> None:
         except VerifierError as error:
             print(error)
     """
-    done = run_child(script, env={"UNSLOTH_HOOK": "1", "PYTHONPATH": str(tmp_path)})
+    done = run_child(script, env={"UNSLOTH_HOOK": "1", "PYTHONPATH": str(tmp_path)}, cwd=here)
     assert "No module named 'UnslothSFTTrainer'" in done.stdout
+    assert said.read_text().split() == ["1", "0"]
 
 
 def test_a_target_that_cannot_be_written(tmp_path: Path, verifier: Verifier) -> None:

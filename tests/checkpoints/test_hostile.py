@@ -112,6 +112,7 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     "__main__": (b"c__main__\nMyConfig\n)\x81", "__main__.MyConfig"),
     # Functions and modules inside allowed packages.
     "a function of torch": (reduce("torch", "load"), "torch.load"),
+    "a function of torch, not called": (b"ctorch\nload\n", "torch.load"),
     "a tensor": (reduce("torch._utils", "_rebuild_tensor_v2"), "torch._utils._rebuild_tensor_v2"),
     "torch's hub": (reduce("torch.hub", "load"), "torch.hub.load"),
     "a function of transformers": (
@@ -312,9 +313,10 @@ def deep(count: int) -> bytes:
     return bare(b"N" + b"\x85" * count)
 
 
-def laughs() -> bytes:
+def laughs(levels: int = 60) -> bytes:
     return bare(
-        b"]" + b"".join(b"q" + bytes([n]) + b"0](" + b"h" + bytes([n]) + b"h" + bytes([n]) + b"e" for n in range(60))
+        b"]"
+        + b"".join(b"q" + bytes([n]) + b"0](" + b"h" + bytes([n]) + b"h" + bytes([n]) + b"e" for n in range(levels))
     )
 
 
@@ -404,12 +406,30 @@ def test_bad_files_cost_nothing_and_say_why(case: str, at: Path, a_second: float
 BIG = b"\x8b" + struct.pack("<i", 5000) + b"\x7f" * 5000
 
 
-@pytest.mark.parametrize("body", [laughs()[2:-1], deep(200)[2:-1], BIG], ids=["billion laughs", "deep", "big"])
-def test_a_config_whose_values_would_explode(body: bytes, at: Path) -> None:
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (laughs()[2:-1], "nested more than 60 deep"),
+        (laughs(30)[2:-1], "more than 200,000 values"),
+        (deep(200)[2:-1], "nested more than 60 deep"),
+        (BIG, "an integer of 39,999 bits"),
+    ],
+    ids=["deep laughs", "billion laughs", "deep", "big"],
+)
+def test_a_config_whose_values_would_explode(body: bytes, said: str, at: Path) -> None:
     path = at / "training_args.bin"
     path.write_bytes(in_a_field(body))
     for function in (inspect_checkpoint, load, lambda path: convert_checkpoint(path, at / "out.bin")):
-        with pytest.raises(CheckpointError, match=r"more than|deep|bits"):
+        with pytest.raises(CheckpointError, match=said):
+            function(path)
+
+
+def test_no_more_is_read_of_a_pickle_than_a_config_can_have(at: Path) -> None:
+    """However fast a machine is: the bound is one of work, not of time."""
+    path = at / "training_args.bin"
+    path.write_bytes(BAD_FILES["a stack of 5 million"]())
+    for function in (inspect_checkpoint, load, lambda path: convert_checkpoint(path, at / "out.bin")):
+        with pytest.raises(CheckpointError, match="more than 100,000 opcodes"):
             function(path)
 
 

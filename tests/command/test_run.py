@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import PACKAGE, ROOT, clean_env, deadlock_ends, hooked_python, make_venv, site_packages
+from helpers import DEADLOCK, PACKAGE, ROOT, clean_env, deadlock_ends, hooked_python, make_venv, site_packages
 
 LIBRARIES = (
     site_packages(sys.executable) if sys.prefix != sys.base_prefix else Path(os.__file__).parent / "site-packages"
@@ -176,11 +176,10 @@ def test_in_a_bare_environment_too(env: dict[str, str], project: Path) -> None:
     assert seen(run("probe.py")) == seen([hooked_python(), "probe.py"])
 
 
-WAITS = """
-import signal
+WAITS = f"""
+import time
 print("ready", flush=True)
-while True:
-    signal.pause()
+time.sleep({DEADLOCK})
 """
 
 
@@ -321,7 +320,12 @@ def test_it_chains_to_the_users_own_sitecustomize(project: Path, without_line: P
     assert done["out"] == f"{tmp_path / 'sitecustomize.py'}\n"
 
 
-AS_CHILD = "import os, sys; from unsloth_hook.command import run; sys.exit(run.as_child(sys.argv[1:], os.environ))"
+AS_CHILD = """
+import os, signal, sys
+from unsloth_hook.command import run
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in what it starts in the background
+sys.exit(run.as_child(sys.argv[1:], os.environ))
+"""
 
 
 def test_where_there_is_no_exec_a_child_does_the_same(project: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 from helpers import hooked_python, make_venv, run_child
 from test_run import LIBRARIES, ROOT
 
+from unsloth_hook.command import verify_configs
+
 # A config module of a user's TRL in which one thing is wrong each; `trl` below is a stand-in of four small files.
 CONFIGS = {
     "good": "@dataclass\nclass GoodConfig(TrainingArguments):\n    max_length: int = 8\n",
@@ -38,18 +40,25 @@ def verify(python: Path, *args: str, **env: str | None) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.whole
-def test_all_of_the_installed_trl_pass() -> None:
-    """The expected names are those of the files that TRL has, found without the hook."""
+def modules() -> set[str]:
+    """The config modules of the installed TRL by the names of its files, found without the hook."""
     folder = LIBRARIES / "trl"
     files = [*folder.glob("trainer/*_config.py"), *folder.glob("experimental/*/*_config.py")]
-    modules = {".".join(file.relative_to(LIBRARIES).with_suffix("").parts) for file in files}
-    modules -= {"trl.trainer.base_config", "trl.trainer.model_config"}
+    found = {".".join(file.relative_to(LIBRARIES).with_suffix("").parts) for file in files}
+    return found - {"trl.trainer.base_config", "trl.trainer.model_config"}
+
+
+def test_each_config_module_of_the_installed_trl_is_verified() -> None:
+    assert set(verify_configs.config_modules()) == modules()
+
+
+@pytest.mark.whole
+def test_all_of_the_installed_trl_pass() -> None:
     code, out, err = verify(hooked_python(), "--json")
     found = json.loads(out)
     assert (code, err) == (0, "")
     assert {each["result"] for each in found} == {"ok"}
-    assert {each["config"].rpartition(".")[0] for each in found} == modules
+    assert {each["config"].rpartition(".")[0] for each in found} == modules()
     assert all({"unsloth_num_chunks", "vllm_sampling_params"} <= set(each["fields"]) for each in found)
 
 
