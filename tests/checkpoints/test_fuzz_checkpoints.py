@@ -22,7 +22,7 @@ FEW, MANY = 1_000, pytest.param(int(os.environ.get("FUZZ_EXAMPLES", "20000")), m
 
 def mutate(what: str, examples: int, a_second: float) -> dict[str, int]:
     """Try mutations in a process of its own, and return how many had each outcome."""
-    path = f"{HERE}:{helpers.ROOT / 'tests' / 'support'}"
+    path = os.pathsep.join([str(HERE), str(helpers.ROOT / "tests" / "support")])
     seen: dict[str, Any] = run_child(SCRIPT, args=[what, str(examples)], env={"PYTHONPATH": path}).json()
     outcomes: dict[str, int] = seen["outcomes"]
     assert sum(outcomes.values()) >= examples
