@@ -69,9 +69,9 @@ def activate(by: str, *, strict: bool = False) -> "Handle":
             return Handle(switched_on=False)
     route = os.environ.get("UNSLOTH_HOOK_ROUTE") or by  # `unsloth-hook run` leaves word there
     if "trl" in sys.modules:
-        from . import late_activation
-
         try:
+            from . import late_activation
+
             late_activation.swap_loaded()
         except BaseException:
             uninstall()
@@ -141,23 +141,30 @@ def _withdraw_aliases() -> None:
 # package may have gone, or be broken, since it was started; then the user's import goes on as if the hook were off.
 def _swap(module: "ModuleType") -> None:
     try:
-        from . import patching
+        from .patching import swap
     except Exception as error:
         _leave(module, error)
     else:
-        patching.swap(module)
+        swap(module)
 
 
 def _adopt(module: "ModuleType") -> None:
     try:
-        from . import real_unsloth
+        from .real_unsloth import adopt
     except Exception as error:
         _leave(module, error)
     else:
-        real_unsloth.adopt(module)
+        adopt(module)
 
 
 def _leave(module: "ModuleType", error: Exception) -> None:
+    global _whole
     if switch.is_strict():
         raise error
-    switch.say(f"{module.__name__} stays as it is, for unsloth_hook is not whole: {type(error).__name__}: {error}")
+    if _whole:
+        why = f"for unsloth_hook is not whole: {type(error).__name__}: {error}"
+        switch.say(f"{module.__name__}, and what comes after it, stays as it is, {why}")
+    _whole = False
+
+
+_whole = True  # until something of ours could not be imported, which is said once

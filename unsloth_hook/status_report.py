@@ -33,7 +33,7 @@ def status() -> "dict[str, Any]":
         if isinstance(owner, type) and targets.is_generated_class(owner):
             classes[name]["state"] = "unsloth"
     active = bool(switch.ours())
-    seen = {name: dict(entry) for name, entry in classes.items()}
+    seen = {name: dict(entry) for name, entry in list(classes.items())}
     return {
         "active": active,
         "route": activation.route if active else None,
