@@ -111,30 +111,25 @@ class AliasFinder:
         self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
         """See `aliases.find_spec`."""
-        if not fullname.startswith(STRAY):
-            return None
-        try:
-            from . import aliases
-        except ImportError:  # the package has gone since it was started
-            return None
-        return aliases.find_spec(fullname)
+        aliases = _aliases() if fullname.startswith(STRAY) else None
+        return aliases.find_spec(fullname) if aliases else None
 
 
 def _select(name: str) -> "finder.Callback | None":
-    if name == "unsloth_zoo":
-        _withdraw_aliases()
+    if name == "unsloth_zoo" and (aliases := _aliases()):
+        aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether importing its name succeeds
     if targets.is_generated_module(name):
         return _adopt
     return _swap if targets.is_config_module(name) else None
 
 
-def _withdraw_aliases() -> None:
-    # Unsloth tells a written cache from a missing one by whether importing its name succeeds.
+def _aliases() -> "Any":
+    """What few processes need; None if the package has gone since it was started."""
     try:
         from . import aliases
     except ImportError:
-        return
-    aliases.withdraw()
+        return None
+    return aliases
 
 
 # What only a swap needs is imported by these two, which the loader calls: there importlib holds no global lock. The

@@ -132,9 +132,17 @@ class Server:
         return Done("timeout" if status is None else status, *texts)
 
 
-@functools.cache
+_STARTING = Lock()
+
+
 def server() -> Server:
-    """The one server of this process."""
+    """The one server of this process, whichever thread comes first (`stock.at_once`)."""
+    with _STARTING:
+        return _server()
+
+
+@functools.cache
+def _server() -> Server:
     return Server()
 
 
@@ -191,7 +199,7 @@ def run_scripts(
 
 def with_and_without(folder: Path, scripts: Mapping[str, str]) -> dict[str, tuple[Done, Done]]:
     """Run each script twice; return what it did without the hook (first) and with it."""
-    names = {name: (f"{number}-stock", f"{number}-hooked") for number, name in enumerate(scripts)}
-    both = {key: (scripts[name], key.endswith("hooked")) for name, keys in names.items() for key in keys}
-    done = run_scripts(folder, both)
-    return {name: (done[stock], done[hooked]) for name, (stock, hooked) in names.items()}
+    stock, hooked = (
+        run_scripts(folder, {name: (source, on) for name, source in scripts.items()}) for on in (False, True)
+    )
+    return {name: (stock[name], hooked[name]) for name in scripts}
