@@ -28,7 +28,12 @@ WITH_TRANSFORMERS_4 = ("huggingface-hub==0.36.2", "datasets==5.0.1", "fsspec==20
 # What experimental packages of TRL 1.0 to 1.8 import and TRL does not require.
 OPTIONAL = ("aiohttp", "requests", "peft")
 # The files with tests that are marked `contract`: to collect all costs each cell seconds.
-CONTRACTS = ("tests/hook/test_patched_classes.py", "tests/hook/test_pickles.py", "tests/hook/test_fields.py")
+CONTRACTS = (
+    "tests/hook/test_patched_classes.py",
+    "tests/hook/test_pickles.py",
+    "tests/hook/test_fields.py",
+    "tests/idioms",
+)
 
 
 def share_libraries(session: nox.Session) -> None:
