@@ -294,20 +294,11 @@ def yaml_straight_into_the_class() -> Any:
 
 
 def a_flag_and_a_list() -> Any:
-    """Options of TRL's own: flags, lists, dicts as JSON, None."""
-    options = (
-        "--packing",
-        "--no_remove_unused_columns",
-        "--loss_weights",
-        "0.5",
-        "0.5",
-        "--loss_type",
-        "sigmoid",
-        "hinge",
-    )
-    config = parse((SFTConfig,), options[0], "--model_init_kwargs", '{"a": 1}', "--max_length", "7")[0]
-    dpo = _refusal((DPOConfig,), *options[2:])
-    return config.packing, config.model_init_kwargs, config.max_length, dpo
+    """Options of TRL's own: flags, lists, dicts as JSON; each release takes others."""
+    config = parse((SFTConfig,), "--packing", "--no_remove_unused_columns", "--max_length", "7")[0]
+    lists = ("--loss_weights", "0.5", "0.5", "--loss_type", "sigmoid", "hinge")
+    refused = [_refusal((DPOConfig,), *lists), _refusal((SFTConfig,), "--model_init_kwargs", '{"a": 1}')]
+    return config.packing, config.remove_unused_columns, config.max_length, refused
 
 
 def jsonargparse_class() -> Any:
