@@ -240,3 +240,17 @@ def class_of_the_copy() -> Any:
         dataclasses.replace(make(DPOConfig), beta=0.5),
     ]
     return [dotted(type(each)) for each in copies]
+
+
+def rebuilt_from_its_fields() -> Any:
+    """`cls(**{f.name: getattr(config, f.name) for f in fields(config)})`: every value given, none of them new."""
+    config = make(SFTConfig, max_length=7)
+    values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config) if each.init}
+    again = SFTConfig(**values)
+    return again == config, again.max_length, again.to_dict(), list(vars(again))
+
+
+def rebuilt_from_asdict() -> Any:
+    """`SFTConfig(**asdict(config))`, for which nested dataclasses have become dicts."""
+    again = SFTConfig(**dataclasses.asdict(make(SFTConfig, max_length=7)))
+    return again.max_length, again.to_dict(), list(vars(again))

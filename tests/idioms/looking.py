@@ -8,7 +8,7 @@ import textwrap
 import typing
 from typing import Any
 
-from idiom import attempt, dotted, make
+from idiom import PLAIN, attempt, dotted, make
 from transformers import TrainingArguments
 from trl import DPOConfig, GRPOConfig, KTOConfig, RewardConfig, RLOOConfig, SFTConfig
 
@@ -269,3 +269,22 @@ def help_text() -> Any:
     lines = pydoc.plain(pydoc.render_doc(SFTConfig)).splitlines()
     start = lines.index(" |  Method resolution order:")
     return lines[0], lines[start + 1 : lines.index(" |  ", start + 1)]
+
+
+def bound_arguments() -> Any:
+    """Decorators: `signature(cls).bind(...)`, defaults applied, and the class called with all of them."""
+    bound = inspect.signature(SFTConfig).bind(
+        "out", **{name: value for name, value in PLAIN.items() if name != "output_dir"}
+    )
+    bound.apply_defaults()
+    config = SFTConfig(*bound.args, **bound.kwargs)
+    refused = attempt(inspect.signature(SFTConfig).bind, no_such_option=1)
+    return config == make(SFTConfig), config.to_dict(), list(vars(config)), refused
+
+
+def config_class_of_a_trainer() -> Any:
+    """Pipelines that find the config by the trainer: the annotation of `args` in `SFTTrainer.__init__`."""
+    import trl
+
+    annotation = inspect.signature(trl.SFTTrainer.__init__).parameters["args"].annotation
+    return str(annotation), [dotted(cls) for cls in typing.get_args(annotation)]

@@ -19,7 +19,7 @@ import simple_parsing
 import trl
 import tyro
 import yaml
-from idiom import OPTIONS, PLAIN, attempt, make, own_fields, parse
+from idiom import OPTIONS, PLAIN, attempt, dotted, make, own_fields, parse
 from omegaconf import OmegaConf
 from transformers import HfArgumentParser
 from trl import DPOConfig, GRPOConfig, ModelConfig, ScriptArguments, SFTConfig, TrlParser
@@ -301,20 +301,26 @@ def a_flag_and_a_list() -> Any:
     return config.packing, config.remove_unused_columns, config.max_length, refused
 
 
-def jsonargparse_class() -> Any:
-    """jsonargparse and LightningCLI: parameters are options, be it of a class or of a function that takes a config."""
+def jsonargparse_options() -> Any:
+    """jsonargparse and LightningCLI: the class's parameters are options, and all of them are handed to it."""
+    given = {**PLAIN, "max_length": 5}
+    options = [f"--args.{name}={str(value).lower()}" for name, value in given.items()]
     parser = jsonargparse.ArgumentParser(exit_on_error=False)
-
-    def add() -> Any:
-        parser.add_class_arguments(ModelConfig, "model")
-        parser.add_function_arguments(_takes_a_config, "run")
-        return parser.parse_args(["--run.length=5"]).as_dict()["run"]
-
-    return attempt(add)
+    parser.add_class_arguments(SFTConfig, "args")
+    parser.add_argument("--max_seq_length", type=int, default=3)
+    parsed = parser.parse_args([*options, "--max_seq_length=4"])
+    config = parser.instantiate_classes(parsed).args
+    return config.max_length, parsed.max_seq_length, config.to_dict(), list(vars(config))
 
 
-def _takes_a_config(length: int = 1, config: SFTConfig | None = None) -> None:
-    """A function whose optional argument is a config."""
+def jsonargparse_type() -> Any:
+    """The same with the class as the type of one option: `--config=file.yaml`, `--config.beta`."""
+    Path("config.yaml").write_text(yaml.safe_dump({**PLAIN, "beta": 0.5}), encoding="utf-8")
+    parser = jsonargparse.ArgumentParser(exit_on_error=False)
+    parser.add_argument("--config", type=DPOConfig)
+    config = parser.instantiate_classes(parser.parse_args(["--config=config.yaml", "--config.seed=7"])).config
+    refused = attempt(parser.parse_args, ["--config=config.yaml", "--config.no_such_option=7"])
+    return dotted(type(config)), config.beta, config.seed, config.to_dict(), list(vars(config)), refused
 
 
 def tyro_command() -> Any:
@@ -417,3 +423,24 @@ def arguments_of_the_process() -> Any:
     sys.argv = [os.path.abspath("train.py"), *OPTIONS, "--max_length", "22"]
     config, own = HfArgumentParser((SFTConfig, _Lengths)).parse_args_into_dataclasses(look_for_args_file=True)
     return _lengths(config, own)
+
+
+def simple_parsing_class() -> Any:
+    """The same with TRL's class itself, which is then made with every option."""
+    parser = simple_parsing.ArgumentParser()
+    parser.add_arguments(SFTConfig, dest="cfg")
+    config = parser.parse_args([*OPTIONS, "--max_length", "5"]).cfg
+    return config.max_length, config.to_dict(), list(vars(config))
+
+
+def pydantic_validates_the_class() -> Any:
+    """pydantic takes dataclasses as they are: `TypeAdapter(SFTConfig).validate_python(values)`."""
+    configs = [
+        pydantic.TypeAdapter(cls).validate_python({**PLAIN, "learning_rate": "0.5"}) for cls in (SFTConfig, GRPOConfig)
+    ]
+    return [[config.learning_rate, config.to_dict(), list(vars(config))] for config in configs]
+
+
+def schema_by_pydantic() -> Any:
+    """Forms of web services: the JSON schema of a config."""
+    return list(pydantic.TypeAdapter(SFTConfig).json_schema()["properties"])

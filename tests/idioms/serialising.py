@@ -8,9 +8,11 @@ import io
 import json
 import pickle
 import pprint
+import pydoc
 from dataclasses import dataclass
 from typing import Any
 
+import cattrs
 import cloudpickle
 import dill
 import joblib
@@ -230,3 +232,18 @@ def hidden_tokens() -> Any:
     """The hub: `to_dict()` hides `hub_token`; what else ends in `_token`."""
     values = make(SFTConfig, hub_token="secret").to_dict()
     return {name: value for name, value in values.items() if "token" in name}
+
+
+def unstructured_by_cattrs() -> Any:
+    """`cattrs.unstructure(config)`: like `asdict`, by the fields."""
+    return {name: str(value) for name, value in cattrs.Converter().unstructure(make(SFTConfig)).items()}
+
+
+def opened_with_an_allow_list() -> Any:
+    """ms-swift: `torch.load(weights_only=True)` after `add_safe_globals` of what the file names."""
+    torch.save(make(DPOConfig, beta=0.5), "training_args.bin")
+    names = sorted(torch.serialization.get_unsafe_globals_in_checkpoint("training_args.bin"))
+    allowed = [pydoc.locate(name) for name in names]
+    with torch.serialization.safe_globals(allowed):
+        config = attempt(torch.load, "training_args.bin", weights_only=True)
+    return names, config if isinstance(config, str) else [dotted(type(config)), config.beta, config.to_dict()]
