@@ -86,7 +86,7 @@ def _put_on() -> bool:
         from .unsloth_first import UnslothFirstFinder
 
         sys.meta_path.insert(0, UnslothFirstFinder())
-    sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select))
+    sys.meta_path.insert(0, finder.PostImportFinder(PREFIXES, _select, _catch_up))
     sys.meta_path.append(AliasFinder())  # last, so that a real module always wins
     return True
 
@@ -97,10 +97,11 @@ def uninstall() -> None:
     switch.take_off()
     switch.strict = False
     route = None
+    _hide_from_unsloth()  # whose arrival nobody will notice now
 
 
 _LOCK = _thread.allocate_lock()
-PREFIXES = (targets.PREFIX, "Unsloth", "unsloth_")
+PREFIXES = (targets.PREFIX, "transformers.hf", "Unsloth", "unsloth.", "unsloth_")
 STRAY = ("Unsloth", "unsloth_compiled_cache", "unsloth_cache_")  # the beginnings of the names that `aliases` knows
 
 
@@ -116,11 +117,36 @@ class AliasFinder:
 
 
 def _select(name: str) -> "finder.Callback | None":
+    if name.startswith(("unsloth.", "unsloth_zoo")):
+        _hide_from_unsloth()
     if name == "unsloth_zoo" and (aliases := _aliases()):
         aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether importing its name succeeds
     if targets.is_generated_module(name):
         return _adopt
+    if name in targets.PARSERS:
+        return _teach
     return _swap if targets.is_config_module(name) else None
+
+
+def _hide_from_unsloth() -> None:
+    signatures: Any = sys.modules.get("unsloth_hook.signatures")  # as long as no config is swapped, there is none
+    if signatures:
+        signatures.hide()
+
+
+def _catch_up() -> "finder.Callback | None":
+    """Is there a config module that was executed without us, or is being executed? Asked in `find_spec`: no imports."""
+    known: Any = getattr(sys.modules.get("unsloth_hook.identity"), "known", frozenset())  # none, or half imported
+    try:
+        missed = any(
+            getattr(getattr(module, "__spec__", None), "_initializing", False)
+            or not known.issuperset(targets.config_classes(module))
+            for name, module in list(sys.modules.items())
+            if name.startswith(targets.PREFIX) and module and targets.is_config_module(name)
+        )
+    except Exception:  # what one of them holds cannot even be looked at
+        return None
+    return _swap_missed if missed else None
 
 
 def _aliases() -> "Any":
@@ -132,8 +158,8 @@ def _aliases() -> "Any":
     return aliases
 
 
-# What only a swap needs is imported by these two, which the loader calls: there importlib holds no global lock. The
-# package may have gone, or be broken, since it was started; then the user's import goes on as if the hook were off.
+# What only a swap needs is imported by these, which the loader calls: there importlib holds no global lock. The package
+# may have gone, or be broken, since it was started; then the user's import goes on as if the hook were off.
 def _swap(module: "ModuleType") -> None:
     try:
         from .patching import swap
@@ -150,6 +176,22 @@ def _adopt(module: "ModuleType") -> None:
         _leave(module, error)
     else:
         adopt(module)
+
+
+def _teach(module: "ModuleType") -> None:
+    if "unsloth_hook.patching" in sys.modules:  # else the first swap does it
+        from .parsers import teach
+
+        teach(module)
+
+
+def _swap_missed(module: "ModuleType") -> None:
+    try:
+        from .late_activation import swap_missed
+    except Exception as error:
+        _leave(module, error)
+    else:
+        swap_missed()
 
 
 def _leave(module: "ModuleType", error: Exception) -> None:

@@ -1,5 +1,8 @@
 """The extra fields, as a table: what each is called, what it holds, and what it does without Unsloth."""
 
+import dataclasses
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -15,7 +18,7 @@ class Field:
         default: its value where the user gives none.
         help: one line for `--help`.
         wanted: takes the names of TRL's fields; is the field added beside them?
-        before: called with the config and the value, if one is set, just before TRL's `__post_init__`.
+        before: called with the config and the value, if one was set, just before TRL's `__post_init__`.
         after: the same, just after it.
     """
 
@@ -35,8 +38,23 @@ class Field:
 
 
 def _becomes_max_length(config: "Any", value: int) -> None:
-    if value > 0:
+    if value > 0 and not _is_handed_on(config, value):
         config.max_length = value
+
+
+# Python 3.13 has both.
+_REPLACE = {getattr(dataclasses, name).__code__ for name in ("replace", "_replace") if hasattr(dataclasses, name)}
+
+
+def _is_handed_on(config: "Any", value: int) -> bool:
+    """Does `replace(old, max_length=7)` make this config, with max_seq_length as it is in the old one?"""
+    frame: Any = sys._getframe(3)  # below: the rule, the descriptor of `__post_init__`
+    while frame and frame.f_code.co_name in ("__init__", "__post_init__"):
+        frame = frame.f_back
+    if not frame or frame.f_code not in _REPLACE:
+        return False
+    old = frame.f_locals[frame.f_code.co_varnames[0]]
+    return type(old) is type(config) and bool(old.max_seq_length == value)
 
 
 def _fits_generation_batch(config: "Any", value: int) -> None:

@@ -1,5 +1,6 @@
 """The engine: lets a callback see a module right after it is executed. Knows nothing of what it is used for."""
 
+import _frozen_importlib
 import _thread
 import sys
 
@@ -26,24 +27,34 @@ class PostImportFinder:
     Args:
         prefixes: beginnings of the full names worth asking `select` about; every other import passes after one test.
         select: takes a full module name, returns the callback for that module or None.
+        catch_up: asked when another finder has been in front and may have hidden this one. As long as it returns a
+            callback, that is called after the next module, whichever it is.
     """
 
-    def __init__(self, prefixes: tuple[str, ...], select: "Callable[[str], Callback | None]") -> None:
+    def __init__(
+        self,
+        prefixes: tuple[str, ...],
+        select: "Callable[[str], Callback | None]",
+        catch_up: "Callable[[], Callback | None]" = lambda: None,
+    ) -> None:
         self._prefixes, self._select, self._thread = prefixes, select, _thread._local()
         self._initials = frozenset(prefix[0] for prefix in prefixes)  # most names pass here: a third of a startswith
+        self._catch_up = catch_up
+        self._front: object = self  # None: come and look at every import
 
     @_as_of_importlib
     def find_spec(self, fullname: str, path: "Any" = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
         """The real spec with its loader wrapped, or None to let the import system go on (PEP 451)."""
+        callback = None
         try:
-            if sys.meta_path[0] is not self:
-                self._step_forward()
-            if fullname[0] not in self._initials or not fullname.startswith(self._prefixes):
-                return None
+            if sys.meta_path[0] is not self._front:
+                callback = self._step_forward()
+            if fullname[0] in self._initials and fullname.startswith(self._prefixes):
+                callback = self._select(fullname) or callback
         except IndexError:  # no finders to ask, or no name
             return None
         asking = vars(self._thread)  # a finder that we ask may ask us, once: its callback comes after ours
-        if (callback := self._select(fullname)) is None or (depth := asking.get(fullname, 0)) > 1:
+        if callback is None or (depth := asking.get(fullname, 0)) > 1:
             return None
         asking[fullname] = depth + 1
         try:
@@ -57,12 +68,25 @@ class PostImportFinder:
             spec.loader = PostImportLoader(spec, callback)  # type: ignore[assignment]
         return spec
 
-    def _step_forward(self) -> None:
+    def _step_forward(self) -> "Callback | None":
         # In front of us, a finder that answers for a whole package (typeguard's, pytest's) hides us; behind, we ask it.
-        if self in sys.meta_path:
-            if sys.meta_path.count(self) > 1:  # the hindmost stays for a thread that walks the list and has passed us
-                sys.meta_path.remove(self)
-            sys.meta_path.insert(0, self)
+        finders = sys.meta_path
+        if self not in finders:
+            return None
+        if finders[0] is not self:
+            finders.insert(0, self)
+            self._front = None
+        elif finders.count(self) > 1 and not _another_thread_imports():  # and may walk the list, past us already
+            del finders[len(finders) - 1 - finders[::-1].index(self)]
+        callback = self._catch_up()
+        if callback is None and finders.count(self) == 1:
+            self._front = self
+        return callback
+
+
+def _another_thread_imports() -> bool:
+    locks = [reference() for reference in list(getattr(_frozen_importlib, "_module_locks", {}).values())]
+    return any(getattr(lock, "owner", None) not in (None, _thread.get_ident()) for lock in locks)
 
 
 @_as_of_importlib

@@ -9,6 +9,7 @@ TARGET = "_unsloth_config_pickle_target"  # Unsloth 2026.8 and later use the sam
 
 owners: dict[tuple[str, str], tuple[type, type]] = {}  # (module, qualified name) -> TRL's class, and its owner by us
 patched: set[type] = set()  # every class that carries the extra fields by the hook's doing
+known: set[type] = set()  # the same, and the classes that were left
 classes: "dict[str, dict[str, Any]]" = {}  # full class name -> {"state": patched, inherited, unsloth or left, ...}
 
 

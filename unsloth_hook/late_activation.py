@@ -2,7 +2,7 @@
 
 import sys
 
-from . import patching, targets
+from . import identity, patched_class, patching, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,14 @@ def swap_loaded() -> None:
     finally:
         for module in generated:
             real_unsloth.adopt(module)
+
+
+def swap_missed() -> None:
+    """The same for config modules that a finder in front has hidden from the hook's, once they have been executed."""
+    for module in sorted(_config_modules(), key=_depth):
+        executing = getattr(module.__spec__, "_initializing", False)
+        if not executing and not identity.known.issuperset(targets.config_classes(module)):
+            _swap(module)
 
 
 def _swap(module: "ModuleType") -> None:
@@ -67,6 +75,7 @@ def _take_over(pristine: "Any", owner: type) -> None:
         if subclass is not owner:
             with contextlib.suppress(TypeError):  # its other bases do not allow it
                 subclass.__bases__ = tuple(owner if base is pristine else base for base in subclass.__bases__)
+                patched_class.extend(subclass, owner)
     for instance in gc.get_referrers(pristine):
         if type(instance) is pristine:
             with contextlib.suppress(TypeError):  # slots

@@ -64,5 +64,6 @@ def _displace_shims(displaced: "Any", cls: type) -> None:
 def note_owner(cls: type) -> None:
     """Put it on record that Unsloth's class owns its name."""
     identity.patched.add(cls)
+    identity.known.add(cls)
     extras = [field.name for field in FIELDS if hasattr(cls, field.name)]
     identity.classes[f"{cls.__module__}.{cls.__qualname__}"] = {"state": "unsloth", "fields": extras}

@@ -5,6 +5,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PREFIX = "trl."
+PARSERS = ("transformers.hf_argparser", "trl.scripts._hf_argparser")  # TRL has a copy of its own from 1.9 on
 NOT_A_TRAINER = {"base_config", "model_config"}
 
 

@@ -46,7 +46,7 @@ def test_the_fields_have_real_types_defaults_and_help(name: str) -> None:
     for extra in extras_of(plain["fields"]):
         field = hooked["fields"][extra]
         assert (field["type_args"], field["default"]) == EXTRAS[extra]
-        assert field["flags"] == [True, True, True, None]
+        assert field["flags"] == [True, False, False, None]  # not in what dataclasses write for a subclass
         assert field["kw_only"]
         assert field["help"]
         assert "%" not in field["help"], "argparse would take it for a format"
@@ -174,10 +174,9 @@ def test_a_field_that_trl_declares_itself_is_not_added(tmp_path: Path) -> None:
     }
     assert seen["types"] == {"max_seq_length": "<class 'str'>"}
     added = ["unsloth_logit_chunk_multiplier", "unsloth_grpo_mini_batch"]
-    assert seen["own"] == added
-    assert seen["init"] == ["self", "output_dir", "max_length", "unsloth_num_chunks", "max_seq_length"] + [
-        "vllm_sampling_params"
-    ]
+    of_trl = ["unsloth_num_chunks", "max_seq_length", "vllm_sampling_params"]
+    assert seen["own"] == ["max_length", *of_trl, *added]
+    assert seen["init"] == ["self", "output_dir", "max_length", *of_trl, *added]
     assert seen["status"] == {"trl.trainer.own_config.OwnConfig": {"state": "patched", "fields": added}}
 
 
@@ -218,14 +217,14 @@ def test_a_new_field_is_one_line_of_the_table(tmp_path: Path) -> None:
             [config.brand_new for config in configs],
             seen,
             [list(inspect.signature(cls).parameters)[-1] for cls in (OwnConfig, HeirConfig)],
-            "brand_new" in inspect.signature(HeirConfig.__init__).parameters,
+            [vars(config).get("brand_new") for config in configs],
         ]))
     """
-    values, seen, last, shown = run_hooked(folder, script)
+    values, seen, last, stored = run_hooked(folder, script)
     assert values == ["new", "x", "y", None]
-    assert seen == ["new", "x", "y"], "a rule ran for a field that was not set, or not once"
+    assert seen == ["x", "y"], "a rule ran for a field that was not set, or not once"
     assert last == ["brand_new", "brand_new"]
-    assert not shown
+    assert stored == [None, "x", "y", None]
 
 
 # As TRL 0.27 and 0.28 have them: the class has moved, and its old module keeps a subclass of the same name that warns.
@@ -278,4 +277,4 @@ def test_a_shim_of_trl_027_gets_the_fields_once(tmp_path: Path) -> None:
     assert seen["modules"] == ["trl.experimental.orpo.orpo_config", "trl.trainer.orpo_config"]
     assert seen["types"] == [True, True]
     assert seen["max_length"] == 3
-    assert seen["init"] == ["self", "output_dir", "max_length"]
+    assert sorted(seen["init"]) == sorted(["self", "output_dir", "max_length", *EXTRAS])

@@ -783,7 +783,7 @@ def test_it_imports_nothing() -> None:
 
 
 def test_finder_py_is_small() -> None:
-    assert len((PACKAGE / "finder.py").read_text(encoding="utf-8").splitlines()) < 120
+    assert len((PACKAGE / "finder.py").read_text(encoding="utf-8").splitlines()) < 150
 
 
 def test_it_works_in_a_sub_interpreter(folder: Path) -> None:

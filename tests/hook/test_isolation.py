@@ -238,7 +238,7 @@ for stem, name in json.loads(sys.argv[1]).items():
         "too many": lambda: cls("here", *range(100)),
         "displaced": lambda: type(pickle.loads(pickle.dumps(of_the_class_before(cls, values)))) is cls,
         "subclass": lambda: dataclasses.make_dataclass("Sub", [("more", int, 3)], bases=(cls,))(**values).more,
-        "signature of __init__": lambda: inspect.signature(cls.__init__),
+        "signature of __init__": lambda: list(inspect.signature(cls.__init__).parameters),
         "signature": lambda: list(inspect.signature(cls).parameters),
         "match": lambda: cls.__match_args__,
         "names": lambda: [cls.__module__, cls.__qualname__, cls.__doc__],
@@ -299,18 +299,12 @@ def test_what_is_patched_does_all_that_stock_does(asked: Any, stem: str) -> None
     before, after = dict(stock[stem]), dict(hooked[stem])
 
     # What names the fields names ours besides, after TRL's.
-    if stem == "metaclass":  # inspect looks at its __call__
-        assert before["signature"] == "['args', 'values']"
-        before["signature"] = "['output_dir', 'own']"
-    for question in ("fields", "signature"):
-        assert json.loads(after.pop(question).replace("'", '"')) == [
-            *json.loads(before.pop(question).replace("'", '"')),
-            *added,
-        ]
-    written = "".join(f", {name}={value}" for name, value in shown.items())
-    plain_repr = before.pop("repr")
-    has_repr = stem not in ("bare", "own_methods", "no_dataclass")
-    assert after.pop("repr") == (plain_repr[:-1] + written + ")" if has_repr else plain_repr)
+    for question in ("fields", "signature", "signature of __init__"):
+        seen, stock_has = (json.loads(answers.pop(question).replace("'", '"')) for answers in (after, before))
+        if stem == "metaclass" and question == "signature":  # inspect looks at its __call__
+            assert seen == stock_has == ["args", "values"]
+        else:
+            assert seen == [*stock_has, *added]
     for question in ("made", "pickles", "copies", "replaced"):
         for name, value in shown.items():
             after[question] = after[question].replace(f", '{name}': {value}", "").replace(f"'{name}': {value}, ", "")

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 import os
+import pprint
 import pydoc
 import re
 import sys
@@ -139,6 +140,8 @@ def describe_instance(cls):
         "json": json.loads(config.to_json_string()),
         "sanitized": config.to_sanitized_dict(),
         "repr": repr(config),
+        "str": str(config),
+        "pprint": pprint.pformat(config),
         "equal": [config == cls(**keywords(cls)), config == other, config == copy.copy(config), config == 1],
         "hash": type(attempt(hash, config)).__name__,
         "replaced": replaced if isinstance(replaced, str) else [full_name(type(replaced)), replaced.to_dict()],

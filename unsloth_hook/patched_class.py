@@ -1,0 +1,171 @@
+"""Builds the patched class: TRL's body again, over TRL's class, with the extra fields."""
+
+import builtins
+import dataclasses
+import inspect
+import sys
+import typing
+from copy import copy
+from functools import wraps
+
+from . import extras, representation
+from .post_init import PostInit
+from .representation import is_generated
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .fields import Field
+
+# What Python makes with a class. All else in a class's dict is its body.
+NOT_BODY = {"__dict__", "__weakref__", "__slots__", "__abstractmethods__", "_abc_impl"}
+NOT_BODY |= {"__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"}
+NOT_BODY |= {"__dataclass_fields__", "__dataclass_params__"}
+
+
+def build(pristine: "Any", fields: "Sequence[Field]") -> type:
+    """A subclass of `pristine` with the extra `fields`, to all appearances the class itself.
+
+    Args:
+        pristine: a dataclass.
+        fields: those that it does not have.
+
+    Raises:
+        TypeError: it cannot be done.
+    """
+    if not is_generated(inspect.unwrap(pristine.__init__)):
+        raise TypeError("its __init__ is not one that dataclasses wrote")
+    body = {name: value for name, value in vars(pristine).items() if name not in NOT_BODY and not _is_slot(value)}
+    namespace = {name: value for name, value in body.items() if name != "__init__"}
+    namespace |= {
+        **representation.methods(pristine, fields),
+        **declarations(fields),
+        "__qualname__": pristine.__qualname__,
+    }
+    if any(field.before or field.after for field in fields):
+        namespace["__post_init__"] = PostInit(fields, pristine, body.get("__post_init__"))
+    patched: Any = type(pristine)(pristine.__name__, (pristine,), namespace)
+    dataclasses.dataclass(repr=False, eq=False)(patched)
+    patched.__dataclass_params__ = pristine.__dataclass_params__
+    patched.__doc__ = pristine.__doc__  # dataclass() writes one where there is none
+    patched.__hash__ = pristine.__hash__  # a class with an __eq__ of its own loses it
+    _annotate(patched, pristine)
+    for field in fields:
+        setattr(patched, field.name, extras.Extra(field))
+        setattr(patched, extras.GIVEN + field.name, extras.Given(field))
+    give_way(patched, fields)
+    if hasattr(pristine.__init__, "__wrapped__"):  # by a type checker: beartype.claw, jaxtyping
+        patched.__init__ = _init_through(pristine.__init__, patched.__init__, fields)
+    for name, value in body.items():
+        if hasattr(type(value), "__get__"):
+            setattr(pristine, name, _Passed(patched, pristine, name, value))
+    return patched  # type: ignore[no-any-return]
+
+
+def _is_slot(value: object) -> bool:
+    return inspect.ismemberdescriptor(value) or inspect.isgetsetdescriptor(value)
+
+
+def declarations(fields: "Sequence[Field]") -> "dict[str, Any]":
+    """The part of a class body that declares extra fields."""
+    namespace: dict[str, Any] = {"__annotations__": {}}
+    for field in fields:
+        of_value = getattr(builtins, field.type, None) or getattr(typing, field.type)
+        namespace["__annotations__"][field.name] = typing.Optional[of_value]  # noqa: UP045 (Any | None: not in 3.10)
+        namespace[field.name] = extras.declare(field)
+    return namespace
+
+
+def take_over(inheriting: "Any", fields: "Sequence[Field]") -> None:
+    """What a config of TRL's needs that inherits all the extra `fields` from a patched one, and stays as it is."""
+    if "__dataclass_fields__" in vars(inheriting):
+        give_way(inheriting, fields)
+    for name, method in representation.methods(inheriting, fields).items():
+        if name in vars(inheriting):
+            setattr(inheriting, name, method)
+    if "__post_init__" in vars(inheriting):  # the base's rules run before this one has settled its values
+        inheriting.__post_init__ = PostInit(fields, inheriting, vars(inheriting)["__post_init__"])
+
+
+def extend(subclass: "Any", patched: "Any") -> None:
+    """Give a dataclass, and what derives from it, the extra fields of the class that it derives from by now.
+
+    Args:
+        subclass: somebody's subclass of a config, made before there was a patched class.
+        patched: the patched class.
+    """
+    own = vars(subclass)
+    if "__dataclass_fields__" in own and is_generated(own.get("__init__")):
+        extra = {
+            name: field
+            for name, field in patched.__dataclass_fields__.items()
+            if extras.is_of_the_hook(field) and extras.whose(subclass, name) is extras.OURS
+        }
+        fields = {**subclass.__dataclass_fields__, **extra}
+        subclass.__init__ = _init_for(subclass, fields)
+        subclass.__dataclass_fields__ = fields
+    for further in subclass.__subclasses__():
+        extend(further, patched)
+
+
+def _init_for(cls: "Any", fields: "dict[str, dataclasses.Field[Any]]") -> "Any":
+    """The `__init__` of a class with these fields. To make a subclass for it would call `__init_subclass__`."""
+    body = {name: copy(field) for name, field in fields.items()}
+    names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__post_init__") if hasattr(cls, name)}
+    made: Any = type(cls.__name__, (), {**body, **names, "__annotations__": {f.name: f.type for f in body.values()}})
+    return dataclasses.dataclass(frozen=cls.__dataclass_params__.frozen, repr=False, eq=False)(made).__init__
+
+
+def give_way(cls: "Any", fields: "Sequence[Field]") -> None:
+    """Let a dataclass that has the extra fields give way to a subclass that has something else by their names."""
+    cls.__dataclass_fields__ = extras.FieldsOfClass(cls.__dataclass_fields__)
+    init = vars(cls).get("__init__")
+    if is_generated(init):
+        # `self.max_seq_length = max_seq_length` becomes `self._unsloth_hook_max_seq_length = max_seq_length`. With a
+        # frame of ours around `__init__`, the lines at which TRL's warnings point would be others.
+        given = {field.name: extras.GIVEN + field.name for field in fields}
+        names = tuple(given.get(name, name) for name in init.__code__.co_names)
+        init.__code__ = init.__code__.replace(co_names=names)
+
+
+def _annotate(patched: "Any", pristine: "Any") -> None:
+    own = patched.__annotations__
+    if sys.version_info >= (3, 14):  # PEP 649: TRL's are not evaluated before somebody asks
+        import annotationlib
+
+        def __annotate__(format: "Any") -> "dict[str, Any]":
+            as_text = format == annotationlib.Format.STRING
+            ours = {name: annotationlib.type_repr(type) if as_text else type for name, type in own.items()}
+            return {**annotationlib.get_annotations(pristine, format=format), **ours}
+
+        patched.__annotate__ = __annotate__
+    else:
+        patched.__annotations__ = {**vars(pristine).get("__annotations__", {}), **own}
+
+
+def _init_through(
+    wrapped: "Callable[..., None]", generated: "Callable[..., None]", fields: "Sequence[Field]"
+) -> "Callable[..., None]":
+    """An `__init__` that goes through the pristine class's own, which somebody has wrapped, for what that checks."""
+
+    @wraps(generated)
+    def __init__(self: "Any", *args: "Any", **values: "Any") -> None:
+        for field in fields:
+            setattr(self, extras.GIVEN + field.name, values.pop(field.name, field.default))
+        wrapped(self, *args, **values)
+
+    return __init__
+
+
+class _Passed:
+    """A method in the pristine class. `super(SFTConfig, self)` passes it, as on stock, where it is SFTConfig's own."""
+
+    def __init__(self, patched: type, pristine: type, name: str, value: "Any") -> None:
+        self._patched, self._pristine, self._name, self._value = patched, pristine, name, value
+
+    def __get__(self, instance: "Any", cls: type) -> "Any":
+        if self._patched in cls.__mro__:
+            return getattr(super(self._pristine, cls if instance is None else instance), self._name)
+        return self._value.__get__(instance, cls)

@@ -1,0 +1,104 @@
+"""What a config says of itself: TRL's own methods, less the extras that nobody has set."""
+
+from functools import wraps
+from reprlib import recursive_repr
+
+from . import extras
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .fields import Field
+
+
+def methods(pristine: "Any", fields: "Sequence[Field]") -> "dict[str, Any]":
+    """The methods of a patched class that go through all fields, each by its name.
+
+    Args:
+        pristine: the class as TRL wrote it.
+        fields: the extra fields.
+    """
+    made: dict[str, Any] = {"__str__": _str(pristine, fields), "__repr__": _repr(pristine, fields)}
+    if hasattr(pristine, "to_dict"):
+        made["to_dict"] = _to_dict(pristine)
+    if is_generated(vars(pristine).get("__eq__")):
+        made["__eq__"] = _eq(pristine, fields)
+    return made
+
+
+def _stock(pristine: "Any", name: str) -> "Callable[..., Any]":
+    """TRL's own method, or the one that its class inherits."""
+    own: Callable[..., Any] | None = vars(pristine).get(name)
+    return own or (lambda self: getattr(super(pristine, self), name)())
+
+
+def _to_dict(pristine: "Any") -> "Callable[[Any], Any]":
+    stock = _stock(pristine, "to_dict")
+
+    @wraps(pristine.to_dict)
+    def to_dict(self: "Any") -> "Any":
+        hidden = extras.unset(self)
+        shown = {name: value for name, value in stock(self).items() if name not in hidden}
+        return {**shown, **{name: getattr(self, name) for name in extras.given(self) if name not in shown}}
+
+    return to_dict
+
+
+def _str(pristine: "Any", fields: "Sequence[Field]", name: str = "__str__") -> "Callable[[Any], str]":
+    stock = _stock(pristine, name)
+
+    @wraps(getattr(pristine, name))
+    def __str__(self: "Any") -> str:
+        text: str = stock(self)
+        hidden = extras.unset(self)
+        for field in fields:
+            if field.name in hidden:  # as `TrainingArguments.__str__` writes them (transformers, all releases)
+                text = text.replace(f"\n{field.name}={field.default},\n", "\n", 1)
+        return text
+
+    return __str__
+
+
+def _repr(pristine: "Any", fields: "Sequence[Field]") -> "Callable[[Any], str]":
+    stock: Any = vars(pristine).get("__repr__")
+    if not is_generated(getattr(stock, "__wrapped__", None)):
+        return _str(pristine, fields, "__repr__")
+
+    @recursive_repr()
+    @wraps(stock)
+    def __repr__(self: "Any") -> str:
+        text: str = stock(self)
+        more = [f"{name}={getattr(self, name)!r}" for name in extras.given(self)]
+        return ", ".join([text[:-1], *more]) + text[-1:]
+
+    __repr__.__wrapped__ = stock.__wrapped__  # type: ignore[attr-defined]  # by this pprint knows a dataclass
+    return __repr__
+
+
+def _eq(pristine: "Any", fields: "Sequence[Field]") -> "Callable[[Any, object], Any]":
+    stock = _stock(pristine, "__eq__")
+
+    @wraps(pristine.__eq__)
+    def __eq__(self: "Any", other: object) -> "Any":
+        equal = stock(self, other)
+        if equal is not True:
+            return equal
+        return [getattr(self, field.name) for field in fields] == [getattr(other, field.name) for field in fields]
+
+    return __eq__
+
+
+def is_generated(function: "Any") -> bool:
+    """Did dataclasses write this function?"""
+    file = _file_of(function)
+    while file.startswith("<@beartype("):  # beartype.claw, if it is on, has wrapped what dataclasses wrote
+        function = function.__wrapped__
+        file = _file_of(function)
+    return file == "<string>"  # dataclasses' exec, in every Python from 3.10
+
+
+def _file_of(function: "Any") -> str:
+    file: str = getattr(getattr(function, "__code__", None), "co_filename", "")
+    return file
