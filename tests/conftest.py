@@ -14,7 +14,7 @@ from helpers import run_child
 __all__ = ["run_child"]
 
 # These run in environments of their own (CONTRIBUTING.md); .ci/run makes them.
-collect_ignore = [] if importlib.util.find_spec("unsloth_zoo") else ["unsloth"]
+collect_ignore = ["frameworks", *([] if importlib.util.find_spec("unsloth_zoo") else ["unsloth"])]
 
 
 @pytest.fixture(name="run_child")

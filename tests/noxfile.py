@@ -6,6 +6,7 @@
     .venv/bin/nox -f tests/noxfile.py -s docs                       # the manual, built strictly, and its links checked
     .venv/bin/nox -f tests/noxfile.py -s pythons                    # on every Python, what needs neither torch nor TRL
     .venv/bin/nox -f tests/noxfile.py -s pythons-3.12               # on one
+    .venv/bin/nox -f tests/noxfile.py -s "frameworks(ms-swift)"     # a framework's commands, without and with the hook
 
 The sessions' environments lie in .nox. Those for releases of TRL import torch and the other
 libraries from the environment that runs nox.
@@ -32,8 +33,11 @@ CONTRACTS = (
     "tests/hook/test_patched_classes.py",
     "tests/hook/test_pickles.py",
     "tests/hook/test_fields.py",
+    "tests/hook/test_no_trace.py",
     "tests/idioms",
 )
+
+CLIENTS = ROOT / "tests" / "frameworks" / "envs"
 
 
 def share_libraries(session: nox.Session) -> None:
@@ -120,3 +124,16 @@ def pythons(session: nox.Session) -> None:
     # The record of other hooks is compared where they are installed.
     options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-k", "not record_of_another_hook"]
     session.run("python", "-m", "pytest", *options, *WITHOUT_TORCH, *session.posargs)
+
+
+@nox.session
+@nox.parametrize("client", [nox.param(folder.name, id=folder.name) for folder in sorted(CLIENTS.iterdir())])
+def frameworks(session: nox.Session, client: str) -> None:
+    """The commands of one client of TRL, without and with the hook. Its environment imports nothing from another."""
+    session.chdir(ROOT)
+    folder = CLIENTS / client
+    session.install("--no-compile", "-r", str(folder / "requirements.txt"), "-e", ".")
+    if (folder / "no-deps.txt").exists():
+        session.install("--no-compile", "--no-deps", "-r", str(folder / "no-deps.txt"))
+    options = ["-q", "-p", "no:cacheprovider", "--client", client]
+    session.run("python", "-m", "pytest", *options, "tests/frameworks", *session.posargs)
