@@ -1,6 +1,5 @@
 """An extra field on a config: where its value is, and whose it is in a class that derives from the config."""
 
-import copyreg
 import dataclasses
 import sys
 from operator import attrgetter
@@ -101,10 +100,15 @@ class Extra:
         found = whose(type(instance), self.field.name)
         if found is OURS and is_default(self.field, value):
             vars(instance).pop(self.field.name, None)
-        elif hasattr(type(found), "__set__"):
+            return
+        if hasattr(type(found), "__set__"):
             found.__set__(instance, value)
         else:
             vars(instance)[self.field.name] = value
+        code = sys._getframe(1).f_code
+        in_init = code.co_name == "__init__" and code.co_filename == "<string>"  # that dataclasses wrote for a subclass
+        if in_init and found is OURS and self.field.given and value is not None:
+            self.field.given(instance, value)
 
     def __delete__(self, instance: "Any") -> None:
         if self.field.name not in vars(instance):
@@ -120,16 +124,18 @@ class Declaration(dataclasses.Field):  # type: ignore[type-arg]  # generic to ty
     """
 
     __slots__ = ()
+    __class__ = dataclasses.Field  # type: ignore[assignment]  # pickle compares it with the class that it writes
 
     def __reduce_ex__(self, protocol: "Any") -> "Any":
         written: Any = dataclasses.field(default=self.default, metadata=self.metadata)
         written.name, written.type = self.name, self.type
         written._field_type = dataclasses._FIELD_CLASSVAR  # type: ignore[attr-defined]
-        # Not by `__newobj__`, for which pickle wants an object of this very class.
-        return copyreg._reconstructor, (dataclasses.Field, object, None), written.__reduce_ex__(2)[2]  # type: ignore
+        return written.__reduce_ex__(protocol)
 
     def __copy__(self) -> "Declaration":
-        return declare(_table[self.name])
+        made: Any = declare(_table[self.name])
+        made.name, made.type, made._field_type = self.name, self.type, self._field_type  # type: ignore[attr-defined]
+        return made  # type: ignore[no-any-return]
 
 
 def declare(field: Field) -> Declaration:
@@ -158,11 +164,14 @@ class Given:
         return self if instance is None else attrgetter(self._field.name)(instance)
 
     def __set__(self, instance: "Any", value: "Any") -> None:
-        if whose(type(instance), self._field.name) is OURS:
-            setattr(instance, self._field.name, value)
-        elif not is_default(self._field, value):
+        if is_default(self._field, value):
+            return
+        if whose(type(instance), self._field.name) is not OURS:
             init = type(instance).__init__.__qualname__
             raise TypeError(f"{init}() got an unexpected keyword argument {self._field.name!r}")
+        setattr(instance, self._field.name, value)
+        if self._field.given and value is not None:
+            self._field.given(instance, value)
 
 
 class FieldsOfClass(dict[str, "dataclasses.Field[Any]"]):

@@ -18,8 +18,9 @@ class Field:
         default: its value where the user gives none.
         help: one line for `--help`.
         wanted: takes the names of TRL's fields; is the field added beside them?
-        before: called with the config and the value, if one was set, just before TRL's `__post_init__`.
-        after: the same, just after it.
+        given: called with the config and the value where one is given to the constructor, before TRL's `__post_init__`.
+        after: the same, after it, in a config with the field that `after_needs` names.
+        after_needs: name of a field of TRL's.
     """
 
     def __init__(
@@ -30,11 +31,12 @@ class Field:
         help: str,
         *,
         wanted: "Callable[[Collection[str]], bool]" = lambda names: True,
-        before: "Callable[[Any, Any], None] | None" = None,
+        given: "Callable[[Any, Any], None] | None" = None,
         after: "Callable[[Any, Any], None] | None" = None,
+        after_needs: str = "",
     ) -> None:
         self.name, self.type, self.default, self.help = name, type, default, help
-        self.wanted, self.before, self.after = wanted, before, after
+        self.wanted, self.given, self.after, self.after_needs = wanted, given, after, after_needs
 
 
 def _becomes_max_length(config: "Any", value: int) -> None:
@@ -48,7 +50,7 @@ _REPLACE = {getattr(dataclasses, name).__code__ for name in ("replace", "_replac
 
 def _is_handed_on(config: "Any", value: int) -> bool:
     """Does `replace(old, max_length=7)` make this config, with max_seq_length as it is in the old one?"""
-    frame: Any = sys._getframe(3)  # below: the rule, the descriptor of `__post_init__`
+    frame: Any = sys._getframe(3)  # below: the rule, the descriptor that is set
     while frame and frame.f_code.co_name in ("__init__", "__post_init__"):
         frame = frame.f_back
     if not frame or frame.f_code not in _REPLACE:
@@ -58,7 +60,7 @@ def _is_handed_on(config: "Any", value: int) -> bool:
 
 
 def _fits_generation_batch(config: "Any", value: int) -> None:
-    size = getattr(config, "generation_batch_size", None)
+    size = config.generation_batch_size
     if size is not None and size < value:
         raise ValueError(
             f"unsloth_grpo_mini_batch ({value}) must not be larger than generation_batch_size ({size}), which is "
@@ -70,13 +72,20 @@ FIELDS = (
     Field("vllm_sampling_params", "Any", None, "vLLM SamplingParams object that Unsloth generates with."),
     Field("unsloth_num_chunks", "int", -1, "Number of chunks that Unsloth splits a batch into; -1: it chooses."),
     Field("unsloth_logit_chunk_multiplier", "int", None, "Multiplier for Unsloth's chunked logit computations."),
-    Field("unsloth_grpo_mini_batch", "int", None, "Unsloth's GRPO mini batch size.", after=_fits_generation_batch),
+    Field(
+        "unsloth_grpo_mini_batch",
+        "int",
+        None,
+        "Unsloth's GRPO mini batch size.",
+        after=_fits_generation_batch,
+        after_needs="generation_batch_size",
+    ),
     Field(
         "max_seq_length",
         "int",
         None,
         "Maximum sequence length; a positive value becomes max_length.",
         wanted=lambda names: "max_length" in names,
-        before=_becomes_max_length,
+        given=_becomes_max_length,
     ),
 )

@@ -1,8 +1,10 @@
 """What TRL had imported before the hook was switched on is swapped here."""
 
+import dataclasses
 import sys
+from copy import copy
 
-from . import identity, patched_class, patching, targets
+from . import extras, identity, patching, representation, targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +77,8 @@ def _take_over(pristine: "Any", owner: type) -> None:
         if subclass is not owner:
             with contextlib.suppress(TypeError):  # its other bases do not allow it
                 subclass.__bases__ = tuple(owner if base is pristine else base for base in subclass.__bases__)
-                patched_class.extend(subclass, owner)
+        if subclass is not owner and owner in subclass.__mro__:
+            _extend(subclass, owner)
     for instance in gc.get_referrers(pristine):
         if type(instance) is pristine:
             with contextlib.suppress(TypeError):  # slots
@@ -86,3 +89,27 @@ def _take_over(pristine: "Any", owner: type) -> None:
 
     __new__.__wrapped__ = pristine.__init__  # type: ignore[attr-defined]  # for inspect.signature
     pristine.__new__ = __new__
+
+
+def _extend(subclass: "Any", patched: "Any") -> None:
+    """Give a dataclass, and what derives from it, the extra fields of the class that it derives from by now."""
+    own = vars(subclass)
+    if "__dataclass_fields__" in own and representation.is_generated(own.get("__init__")):
+        extra = {
+            name: field
+            for name, field in patched.__dataclass_fields__.items()
+            if extras.is_of_the_hook(field) and extras.whose(subclass, name) is extras.OURS
+        }
+        fields = {**subclass.__dataclass_fields__, **extra}
+        subclass.__init__ = _init_for(subclass, fields)
+        subclass.__dataclass_fields__ = fields
+    for further in subclass.__subclasses__():
+        _extend(further, patched)
+
+
+def _init_for(cls: "Any", fields: "dict[str, dataclasses.Field[Any]]") -> "Any":
+    """The `__init__` of a class with these fields. To make a subclass for it would call `__init_subclass__`."""
+    body = {name: copy(field) for name, field in fields.items()}
+    names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__post_init__") if hasattr(cls, name)}
+    made: Any = type(cls.__name__, (), {**body, **names, "__annotations__": {f.name: f.type for f in body.values()}})
+    return dataclasses.dataclass(frozen=cls.__dataclass_params__.frozen, repr=False, eq=False)(made).__init__

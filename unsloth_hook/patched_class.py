@@ -38,14 +38,9 @@ def build(pristine: "Any", fields: "Sequence[Field]") -> type:
     if not is_generated(inspect.unwrap(pristine.__init__)):
         raise TypeError("its __init__ is not one that dataclasses wrote")
     body = {name: value for name, value in vars(pristine).items() if name not in NOT_BODY and not _is_slot(value)}
+    made = {**representation.methods(pristine, fields), "__post_init__": PostInit(fields, pristine)}
     namespace = {name: value for name, value in body.items() if name != "__init__"}
-    namespace |= {
-        **representation.methods(pristine, fields),
-        **declarations(fields),
-        "__qualname__": pristine.__qualname__,
-    }
-    if any(field.before or field.after for field in fields):
-        namespace["__post_init__"] = PostInit(fields, pristine, body.get("__post_init__"))
+    namespace |= {**made, **declarations(fields), "__qualname__": pristine.__qualname__}
     patched: Any = type(pristine)(pristine.__name__, (pristine,), namespace)
     dataclasses.dataclass(repr=False, eq=False)(patched)
     patched.__dataclass_params__ = pristine.__dataclass_params__
@@ -61,6 +56,9 @@ def build(pristine: "Any", fields: "Sequence[Field]") -> type:
     for name, value in body.items():
         if hasattr(type(value), "__get__"):
             setattr(pristine, name, _Passed(patched, pristine, name, value))
+    for name in made.keys() - body.keys():  # TRL's body has none: nor has the patched class, and `super()` finds it
+        delattr(patched, name)
+        setattr(pristine, name, _Inherited(pristine, name, made[name]))
     return patched  # type: ignore[no-any-return]
 
 
@@ -82,40 +80,10 @@ def take_over(inheriting: "Any", fields: "Sequence[Field]") -> None:
     """What a config of TRL's needs that inherits all the extra `fields` from a patched one, and stays as it is."""
     if "__dataclass_fields__" in vars(inheriting):
         give_way(inheriting, fields)
-    for name, method in representation.methods(inheriting, fields).items():
-        if name in vars(inheriting):
-            setattr(inheriting, name, method)
-    if "__post_init__" in vars(inheriting):  # the base's rules run before this one has settled its values
-        inheriting.__post_init__ = PostInit(fields, inheriting, vars(inheriting)["__post_init__"])
-
-
-def extend(subclass: "Any", patched: "Any") -> None:
-    """Give a dataclass, and what derives from it, the extra fields of the class that it derives from by now.
-
-    Args:
-        subclass: somebody's subclass of a config, made before there was a patched class.
-        patched: the patched class.
-    """
-    own = vars(subclass)
-    if "__dataclass_fields__" in own and is_generated(own.get("__init__")):
-        extra = {
-            name: field
-            for name, field in patched.__dataclass_fields__.items()
-            if extras.is_of_the_hook(field) and extras.whose(subclass, name) is extras.OURS
-        }
-        fields = {**subclass.__dataclass_fields__, **extra}
-        subclass.__init__ = _init_for(subclass, fields)
-        subclass.__dataclass_fields__ = fields
-    for further in subclass.__subclasses__():
-        extend(further, patched)
-
-
-def _init_for(cls: "Any", fields: "dict[str, dataclasses.Field[Any]]") -> "Any":
-    """The `__init__` of a class with these fields. To make a subclass for it would call `__init_subclass__`."""
-    body = {name: copy(field) for name, field in fields.items()}
-    names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__post_init__") if hasattr(cls, name)}
-    made: Any = type(cls.__name__, (), {**body, **names, "__annotations__": {f.name: f.type for f in body.values()}})
-    return dataclasses.dataclass(frozen=cls.__dataclass_params__.frozen, repr=False, eq=False)(made).__init__
+    # Of `__post_init__` too: the base's rules run before this one has settled its values.
+    made = {**representation.methods(inheriting, fields), "__post_init__": PostInit(fields, inheriting)}
+    for name in made.keys() & vars(inheriting).keys():
+        setattr(inheriting, name, made[name])
 
 
 def give_way(cls: "Any", fields: "Sequence[Field]") -> None:
@@ -169,3 +137,19 @@ class _Passed:
         if self._patched in cls.__mro__:
             return getattr(super(self._pristine, cls if instance is None else instance), self._name)
         return self._value.__get__(instance, cls)
+
+    def __reduce__(self) -> "Any":  # where cloudpickle writes the class by value, it is TRL's own
+        return copy, (self._value,)
+
+
+class _Inherited:
+    """A method in the pristine class in the place of one that TRL's class inherits."""
+
+    def __init__(self, pristine: type, name: str, value: "Any") -> None:
+        self._pristine, self._name, self._value = pristine, name, value
+
+    def __get__(self, instance: "Any", cls: type) -> "Any":
+        return self._value.__get__(instance, cls)
+
+    def __reduce__(self) -> "Any":
+        return getattr, (self._pristine.__mro__[1], self._name)

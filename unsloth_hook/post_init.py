@@ -1,4 +1,6 @@
-"""TRL's `__post_init__` with the extra fields' rules around it, and no frame of ours below it."""
+"""TRL's `__post_init__` with the extra fields' rules after it, and no frame of ours below it."""
+
+from functools import partial
 
 from . import extras
 
@@ -19,54 +21,53 @@ class PostInit:
 
     Args:
         fields: the extra fields of the class.
-        pristine: the class as TRL wrote it.
-        own: its own `__post_init__`; None if it inherits one or has none.
+        cls: the class as TRL wrote it.
     """
 
-    def __init__(self, fields: "Sequence[Field]", pristine: "Any", own: "FunctionType | None") -> None:
-        self._fields, self._pristine, self._own = fields, pristine, own
-
-    def _stock(self, instance: "Any", cls: "Any") -> "Callable[..., Any]":
-        if self._own:
-            return self._own.__get__(instance, cls)  # type: ignore[no-any-return]
-        return getattr(super(self._pristine, instance or cls), "__post_init__", bool)
+    def __init__(self, fields: "Sequence[Field]", cls: "Any") -> None:
+        self._cls = cls
+        self._own: FunctionType | None = vars(cls).get("__post_init__")
+        self._fields = fields
+        self._rules = [
+            (field.name, field.after)
+            for field in fields
+            if field.after and field.after_needs in cls.__dataclass_fields__
+        ]
 
     def __get__(self, instance: "Any", cls: "Any") -> "Callable[..., Any]":
+        stock: Callable[..., Any] = (
+            self._own.__get__(instance, cls)
+            if self._own
+            else getattr(super(self._cls, cls if instance is None else instance), "__post_init__", bool)
+        )
         if instance is None:
-            from functools import wraps
-
-            return wraps(self._stock(None, cls))(lambda instance: self.__get__(instance, cls)())
-        given = [field for field in self._fields if field.name in vars(instance)]
-        due = [(field, self._value(field, instance)) for field in given]
-        for field, value in due:
-            if field.before and value is not None:
-                field.before(instance, value)
-        stock = self._stock(instance, cls)
-        steps = [(field.after, value) for field, value in due if field.after and value is not None]
+            return stock
+        for field in self._fields:
+            if field.name in vars(instance):
+                _forget_default(field, instance)
+        given = extras.given(instance) if self._rules else ()
+        steps = [partial(rule, instance, getattr(instance, name)) for name, rule in self._rules if name in given]
         return _followed_by(stock, instance, steps) if steps else stock
 
-    def _value(self, field: "Field", instance: "Any") -> "Any":
-        """What an extra was set to; None if it is not the hook's, or was set to its default.
+    # In the class's dict `inspect` and `mock` find a function of these attributes, which can be called.
+    __class__ = property(lambda self: type(self._own))
 
-        The `__init__` of somebody's dataclass sets it past `extras.Extra` where a subclass has a class variable by that
-        name; that of a pydantic dataclass does always.
-        """
-        cls, value = type(instance), vars(instance)[field.name]
-        declared = cls.__dataclass_fields__.get(field.name)
-        if declared is not None and not extras.is_of_the_hook(declared):
-            return None
-        if extras.is_default(field, value):
-            del vars(instance)[field.name]
-            return None
-        return value if extras.whose(cls, field.name) is extras.OURS else None
+    def __getattr__(self, name: str) -> "Any":
+        return getattr(self._own, name)
+
+    def __call__(self, instance: "Any", *values: "Any") -> "Any":
+        return self.__get__(instance, type(instance))(*values)
 
 
-def _followed_by(
-    stock: "Callable[..., Any]", instance: "Any", rules: "Sequence[tuple[Any, Any]]"
-) -> "Callable[..., Any]":
-    from functools import partial
+def _forget_default(field: "Field", instance: "Any") -> None:
+    # The `__init__` of somebody's dataclass sets it past `extras.Extra` where a subclass has a class variable by that
+    # name; that of a pydantic dataclass does always.
+    declared = type(instance).__dataclass_fields__.get(field.name)
+    if extras.is_default(field, vars(instance)[field.name]) and (declared is None or extras.is_of_the_hook(declared)):
+        del vars(instance)[field.name]
 
-    steps = [partial(rule, instance, value) for rule, value in rules]
+
+def _followed_by(stock: "Callable[..., Any]", instance: "Any", steps: "Sequence[Any]") -> "Callable[..., Any]":
     # Each step returns None, so any() takes them all; partial, any and map are C and have no frames.
     if any(field._field_type.name == "_FIELD_INITVAR" for field in instance.__dataclass_fields__.values()):
         return lambda *values: any(map(partial.__call__, [partial(stock, *values), *steps]))

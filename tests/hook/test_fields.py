@@ -209,7 +209,7 @@ def test_a_new_field_is_one_line_of_the_table(tmp_path: Path) -> None:
         from unsloth_hook import fields
         seen = []
         fields.FIELDS += (
-            fields.Field("brand_new", "str", "new", "Help.", before=lambda config, value: seen.append(value)),
+            fields.Field("brand_new", "str", "new", "Help.", given=lambda config, value: seen.append(value)),
         )
         from trl.trainer.heir_config import HeirConfig, OwnConfig
         configs = [OwnConfig(), OwnConfig(brand_new="x"), HeirConfig(more=2, brand_new="y"), OwnConfig(brand_new=None)]

@@ -254,3 +254,9 @@ def rebuilt_from_asdict() -> Any:
     """`SFTConfig(**asdict(config))`, for which nested dataclasses have become dicts."""
     again = SFTConfig(**dataclasses.asdict(make(SFTConfig, max_length=7)))
     return again.max_length, again.to_dict(), list(vars(again))
+
+
+def every_value_in_a_tuple() -> Any:
+    """Records by position: `dataclasses.astuple` of a config, and the config made of it again."""
+    values = dataclasses.astuple(make(SFTConfig, max_length=3))
+    return attempt(lambda: dotted(type(SFTConfig(*values))))

@@ -829,3 +829,36 @@ def every_name_in_every_way() -> Any:
             printed = [name in config.to_dict(), f"{name}=" in repr(config), name in vars(config)]
             seen[f"{name} {way}"] = [value() if callable(value) else value, lengths, printed]
     return seen
+
+
+def class_variable_over_a_dataclass() -> Any:
+    """Frameworks two deep: a dataclass of their own over a config, and under that a plain class with a property."""
+
+    @dataclass
+    class Own(SFTConfig):
+        mine: int = 1
+
+    class Plain(Own):
+        max_seq_length = 2048
+
+    class Computed(Own):
+        @property
+        def max_seq_length(self) -> int:
+            return 7
+
+    return (
+        make(Plain).max_seq_length,
+        "max_seq_length" in vars(make(Plain)),
+        attempt(lambda: make(Computed).max_seq_length),
+    )
+
+
+def equal_but_for_an_extra() -> Any:
+    """Unsloth's users: a dataclass of their own over a config, with an extra that is set."""
+
+    @dataclass
+    class Own(SFTConfig):
+        mine: int = 1
+
+    config = attempt(lambda: make(Own, unsloth_num_chunks=4))
+    return [text in str(config) for text in ("unsloth_num_chunks=4",)], "unsloth_num_chunks" in repr(config)
