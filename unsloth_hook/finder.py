@@ -1,6 +1,5 @@
 """The engine: lets a callback see a module right after it is executed. Knows nothing of what it is used for."""
 
-import _frozen_importlib
 import _thread
 import sys
 
@@ -85,7 +84,8 @@ class PostImportFinder:
 
 
 def _another_thread_imports() -> bool:
-    locks = [reference() for reference in list(getattr(_frozen_importlib, "_module_locks", {}).values())]
+    references = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})  # private, the same in CPython from 3.10
+    locks = [reference() for reference in list(references.values())]
     return any(getattr(lock, "owner", None) not in (None, _thread.get_ident()) for lock in locks)
 
 

@@ -120,9 +120,12 @@ def _init_through(
 
     @wraps(generated)
     def __init__(self: "Any", *args: "Any", **values: "Any") -> None:
-        for field in fields:
-            setattr(self, extras.GIVEN + field.name, values.pop(field.name, field.default))
+        given = [field for field in fields if field.name in values]
+        for field in given:
+            setattr(self, field.name, values.pop(field.name))
+        vars(self)[extras.GIVEN] = given  # `PostInit` takes it, when TRL's fields are there, and applies the rules
         wrapped(self, *args, **values)
+        vars(self).pop(extras.GIVEN, None)
 
     return __init__
 

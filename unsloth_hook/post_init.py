@@ -42,6 +42,9 @@ class PostInit:
         )
         if instance is None:
             return stock
+        for field in vars(instance).pop(extras.GIVEN, ()):
+            if field.given and (value := getattr(instance, field.name)) is not None:
+                field.given(instance, value)
         for field in self._fields:
             if field.name in vars(instance):
                 _forget_default(field, instance)

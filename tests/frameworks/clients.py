@@ -20,12 +20,14 @@ class Command:
         config: what config.yaml holds, which the command line names.
         files: other files for its folder, by name, which its Python can import.
         processes: how many train.
+        uses_trl: whether it imports a config of TRL's.
     """
 
     line: str
     config: Mapping[str, Any] | None = None
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     processes: int = 1
+    uses_trl: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +143,7 @@ SWIFT = Client(
     "ms-swift",
     "4.6.0",
     {
-        "sft": Command("swift sft config.yaml", swift("messages")),
+        "sft": Command("swift sft config.yaml", swift("messages"), uses_trl=False),
         "dpo": Command("swift rlhf config.yaml", swift("rejected_response", rlhf_type="dpo")),
         "dpo-two-losses": Command(
             "swift rlhf config.yaml",

@@ -23,6 +23,7 @@ IN_LINES = (
     (re.compile(r"\b([WIE])\d{4} \d\d:\d\d:\d\d\.\d+ \d+"), r"\1<time>"),  # torch's log: the process's number, too
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds|it/s|s/it)\b"), "<duration>"),
     (re.compile(r"'([^']*)': '?[^',}]*'?"), lambda pair: "<metric>" if TIMES.search(pair[1]) else pair[0]),
+    (re.compile(r"(\w*(?:per_second|runtime)) *= *[\d:.]+"), r"\1 = <metric>"),
     (re.compile(r"\bport \d+|:\d{5}\b"), "<port>"),
 )
 # Whole lines that come or not by how quick the machine is.

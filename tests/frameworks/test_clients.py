@@ -13,7 +13,7 @@ import pytest
 import yaml
 from clients import CLIENTS
 from compare import WATCH, Run, differences
-from helpers import DEADLOCK, clean_env, deadlocked
+from helpers import DEADLOCK, ROOT, clean_env, deadlocked
 
 HERE = Path(__file__).parent
 PROGRAMS = Path(sys.executable).parent
@@ -70,18 +70,22 @@ def run(client: str, command: str, material: Path, folder: Path, *, hooked: bool
 
 
 def test_release(client: str) -> None:
-    """The release is the one that the table and docs/frameworks.md name."""
+    """The releases are those that the table here and the one of docs/frameworks.md name."""
     assert metadata.version(client) == CLIENTS[client].version
+    row = " | ".join([f"| `{client}` {metadata.version(client)}", *map(metadata.version, ("trl", "transformers")), ""])
+    assert row in (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
 
 
 def test_as_stock(client: str, command: str, material: Path, tmp_path: Path) -> None:
     """The exit code, the lines and all files are equal, byte for byte but for times; and the command did its work."""
+    row = CLIENTS[client].commands[command]
     stock = run(client, command, material, tmp_path, hooked=False)
     assert stock.returncode == 0, stock.stderr[-5000:]
     assert list(stock.folder.rglob("training_args.bin"))
     assert not any(python["on"] for python in stock.watched)
     hooked = run(client, command, material, tmp_path, hooked=True)
-    one_process = CLIENTS[client].commands[command].processes == 1
-    found = differences(stock, hooked, in_order=one_process)
-    assert not found, "\n\n".join(found)
-    assert any(python["patched"] for python in hooked.watched), hooked.watched
+    found = differences(stock, hooked, in_order=row.processes == 1)
+    if found:
+        pytest.fail("\n\n".join(found), pytrace=False)
+    assert any(python["on"] for python in hooked.watched)
+    assert any(python["patched"] for python in hooked.watched) == row.uses_trl
