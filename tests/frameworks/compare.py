@@ -24,7 +24,7 @@ IN_LINES = (
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds|it/s|s/it)\b"), "<duration>"),
     (re.compile(r"'([^']*)': '?[^',}]*'?"), lambda pair: "<metric>" if TIMES.search(pair[1]) else pair[0]),
     (re.compile(r"(\w*(?:per_second|runtime)) *= *[\d:.]+"), r"\1 = <metric>"),
-    (re.compile(r"\bport \d+|:\d{5}\b"), "<port>"),
+    (re.compile(r"(\bport |localhost:|127\.0\.0\.1:|\bPID:)\d+"), r"\1<number>"),
 )
 # Whole lines that come or not by how quick the machine is.
 NOT_ALWAYS = re.compile(r"mtime may not be reliable on this filesystem")
@@ -52,9 +52,10 @@ def differences(stock: Run, hooked: Run, *, in_order: bool = True) -> list[str]:
         hooked: the run with it.
         in_order: whether the lines must come in the same order, which those of several processes need not.
     """
-    found = []
     if stock.returncode != hooked.returncode:
-        found.append(f"exit code {stock.returncode}, hooked {hooked.returncode}")
+        last = "\n".join(hooked.stderr.splitlines()[-30:])
+        return [f"exit code {stock.returncode}, hooked {hooked.returncode}:\n{last}"]
+    found = []
     for stream in ("stdout", "stderr"):
         before, after = (lines(getattr(run, stream)) for run in (stock, hooked))
         if not in_order:
@@ -111,7 +112,9 @@ def as_json(file: Path) -> list[str]:
 
 def without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: without_times(one) for name, one in value.items() if not TIMES.search(name)}
+        # True, False and None are no times, but options about them: skip_memory_metrics.
+        kept = {name: one for name, one in value.items() if not TIMES.search(name) or isinstance(one, bool | None)}
+        return {name: without_times(one) for name, one in kept.items()}
     return [without_times(one) for one in value] if isinstance(value, list) else value
 
 
