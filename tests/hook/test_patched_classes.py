@@ -183,6 +183,34 @@ def test_type_hints_are_as_stock(name: str) -> None:
 
 @contract
 @every_config
+def test_it_has_itself_what_trls_body_has(name: str) -> None:
+    plain, hooked = (seen["body"] for seen in classes(name))
+    assert set(plain["names"]) <= set(hooked["names"])
+    assert "__init__" in plain["names"]
+
+
+@contract
+@every_config
+def test_super_of_a_subclass_passes_what_it_passes_on_stock(name: str) -> None:
+    """`super(SFTConfig, self).method()`: past TRL's own, to what TRL's class inherits."""
+    plain, hooked = (seen["body"]["passed"] for seen in classes(name))
+    assert {method: hooked[method] for method in plain} == plain
+    assert plain["__init__"] != f"{name}.__init__"
+
+
+@contract
+@every_config
+def test_an_abbreviation_means_an_option_of_trls_where_it_can(name: str) -> None:
+    if cannot_be_parsed_for(name):
+        return
+    for plain, hooked in zip(*(seen["parsers"]["abbreviations"] for seen in classes(name)), strict=True):
+        assert {text: hooked[text] for text in plain} == plain
+        assert "max_steps" in plain["--max_s"]
+        assert hooked["--unsloth_n"] == ["unsloth_num_chunks"]
+
+
+@contract
+@every_config
 def test_help_page_shows_the_doc_and_the_extras(name: str) -> None:
     plain, hooked = (seen["help_page"] for seen in classes(name))
     assert hooked.splitlines()[0] == plain.splitlines()[0]

@@ -48,6 +48,9 @@ BASES = [
 ]
 
 
+BEGINNINGS = ("--v", "--u", "--m")  # of the extras' options
+
+
 def without_addresses(text):
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
@@ -101,6 +104,20 @@ def describe_routes(cls):
     }
 
 
+def describe_body(cls):
+    """What a class has itself, and what `super()` from a subclass finds past it."""
+    config = object.__new__(cls)
+
+    def passed(name):
+        found = getattr(super(cls, config), name)
+        return getattr(found, "__qualname__", type(found).__name__)
+
+    methods = [
+        name for name, value in vars(cls).items() if callable(getattr(cls, name)) and not isinstance(value, type)
+    ]
+    return {"names": list(vars(cls)), "passed": {name: attempt(passed, name) for name in methods}}
+
+
 def describe(cls, written):
     mro = cls.__mro__
     return {
@@ -125,6 +142,7 @@ def describe(cls, written):
         "source": describe_source(cls),
         "source_again": describe_source(cls),
         "hints": {name: repr(hint) for name, hint in typing.get_type_hints(cls).items()},
+        "body": describe_body(cls),
         "help_page": pydoc.render_doc(cls, renderer=pydoc.plaintext),
         "routes": describe_routes(cls),
     }
@@ -225,6 +243,12 @@ def describe_parsers(cls):
         script, config, model = parser.parse_args_into_dataclasses(options(cls, "--dataset_name", "d"))
         return [type(script).__name__, config.to_dict(), type(model).__name__]
 
+    def abbreviations(parser):
+        """What each beginning of an option stands for, if it begins as an extra's does."""
+        long = [option for action in parser._actions for option in action.option_strings if option[:3] in BEGINNINGS]
+        texts = sorted({option[:length] for option in long for length in range(3, len(option))})
+        return {text: sorted({entry[0].dest for entry in parser._get_option_tuples(text)}) for text in texts}
+
     parser, trl_parser = HfArgumentParser(cls), TrlParser(cls)
     (parsed,) = parser.parse_args_into_dataclasses(options(cls))
     (by_trl,) = trl_parser.parse_args_and_config(options(cls))
@@ -239,6 +263,7 @@ def describe_parsers(cls):
             for action in parser._actions
             for option in action.option_strings
         },
+        "abbreviations": [abbreviations(parser), abbreviations(trl_parser)],
         "help": sorted(set(re.findall(r"--\w+", parser.format_help()))),
         "trl_help": sorted(set(re.findall(r"--\w+", trl_parser.format_help()))),
     }
