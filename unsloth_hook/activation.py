@@ -117,7 +117,7 @@ class AliasFinder:
 
 
 def _select(name: str) -> "finder.Callback | None":
-    if name.startswith(("unsloth.", "unsloth_zoo")):
+    if name.startswith(("unsloth.", "unsloth_zoo.")):  # it is being imported, not only looked for
         _hide_from_unsloth()
     if name == "unsloth_zoo" and (aliases := _aliases()):
         aliases.withdraw()  # Unsloth tells a written cache from a missing one by whether importing its name succeeds

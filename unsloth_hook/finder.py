@@ -84,7 +84,7 @@ class PostImportFinder:
 
 
 def _another_thread_imports() -> bool:
-    references = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})  # private, the same in CPython from 3.10
+    references = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})  # private; from CPython 3.10 on
     locks = [reference() for reference in list(references.values())]
     return any(getattr(lock, "owner", None) not in (None, _thread.get_ident()) for lock in locks)
 
