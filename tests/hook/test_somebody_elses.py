@@ -181,8 +181,7 @@ def test_init_shows_trls_parameters_alone_once_unsloth_comes(package: str, how: 
     assert took == 3
 
 
-IN_FRONT = (
-    """
+IN_FRONT = """
 import json, sys, unsloth_hook
 import trl
 from child_configs import keywords
@@ -194,28 +193,26 @@ class Theirs:  # answers for all of a package, as typeguard's import hook does
 
 sys.meta_path.insert(0, Theirs())
 from trl import SFTConfig
-import this_is_no_module_but_asked_for
-""".replace("import this_is_no_module_but_asked_for", "import antigravity_stand_in\nimport wave\nimport colorsys")
-    + """
+import wave  # anything that has not been imported
+import colorsys
+finders = [type(finder).__name__ for finder in sys.meta_path]
 print(json.dumps([
     unsloth_hook.is_patched(trl.SFTConfig),
     SFTConfig(**keywords(SFTConfig), unsloth_num_chunks=4).unsloth_num_chunks,
-    [type(finder).__name__ for finder in sys.meta_path].count("PostImportFinder"),
-    [type(finder).__name__ for finder in sys.meta_path][0],
+    [finders.count("PostImportFinder"), finders[0]],
     unsloth_hook.status()["bypassed"],
-    wave.__spec__.loader is wave.__loader__ and type(wave.__loader__).__name__,
+    [wave.__spec__.loader is wave.__loader__, type(wave.__loader__).__name__],
 ]))
 """
-)
 
 
 def test_what_a_finder_in_front_hid_is_swapped_at_the_next_import() -> None:
-    patched, chunks, count, first, bypassed, loader = stock.run(IN_FRONT, "1")
+    patched, chunks, finders, bypassed, loader = stock.run(IN_FRONT, "1")
     assert patched
     assert chunks == 4
-    assert (count, first) == (1, "PostImportFinder")
+    assert finders == [1, "PostImportFinder"]
     assert bypassed == {}
-    assert loader == "SourceFileLoader"
+    assert loader == [True, "SourceFileLoader"]
 
 
 WRITE = """
