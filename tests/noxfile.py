@@ -34,6 +34,7 @@ CONTRACTS = (
     "tests/hook/test_pickles.py",
     "tests/hook/test_fields.py",
     "tests/hook/test_no_trace.py",
+    "tests/hook/test_parsers.py",
     "tests/idioms",
 )
 
