@@ -16,6 +16,7 @@ OURS, NOWHERE = object(), object()
 
 _PROCESS: "Any" = dataclasses._process_class.__code__  # type: ignore[attr-defined]
 _table = {field.name: field for field in FIELDS}
+NAMES = _table.keys()
 
 
 def is_of_the_hook(declared: "Any") -> bool:
@@ -31,7 +32,10 @@ def whose(cls: type, name: str) -> "Any":
         OURS where nobody but the hook has something by that name. Else the class attribute, or NOWHERE for a field
         that is declared without one.
     """
-    if "__dataclass_fields__" not in vars(cls) and name in _own_annotations(cls) and name not in vars(cls):
+    own = vars(cls)
+    if type(own.get(name)) is Extra:  # the patched class itself
+        return OURS
+    if "__dataclass_fields__" not in own and name not in own and name in _own_annotations(cls):
         return NOWHERE  # to be made a dataclass; its field has no default
     for base in cls.__mro__:
         here = vars(base)
@@ -55,10 +59,11 @@ def _own_annotations(cls: type) -> "Mapping[str, Any]":
 
 def given(config: "Any") -> "list[str]":
     """Names of the hook's fields that somebody has set on `config`."""
+    values = vars(config)
     return [
         name
         for name, field in _table.items()
-        if name in vars(config) and not is_default(field, vars(config)[name]) and whose(type(config), name) is OURS
+        if name in values and not is_default(field, values[name]) and whose(type(config), name) is OURS
     ]
 
 
@@ -164,7 +169,7 @@ class Given:
         return self if instance is None else attrgetter(self._field.name)(instance)
 
     def __set__(self, instance: "Any", value: "Any") -> None:
-        if is_default(self._field, value):
+        if value is self._field.default or is_default(self._field, value):
             return
         if whose(type(instance), self._field.name) is not OURS:
             init = type(instance).__init__.__qualname__

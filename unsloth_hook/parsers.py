@@ -41,11 +41,15 @@ class _Group(argparse._ArgumentGroup):
     """A group of a parser's options. One that is added takes its names from an extra's, if that has them."""
 
     def _add_action(self, action: "Any") -> "Any":
-        for other in [other for other in self._actions if _is_extra(other)]:
-            if other.dest == action.dest or not set(action.option_strings).isdisjoint(other.option_strings):
-                for option in other.option_strings:
+        same_options = [self._option_string_actions.get(option) for option in action.option_strings]
+        same_name = (
+            [other for other in self._actions if other.dest == action.dest] if action.dest in extras.NAMES else []
+        )
+        for other in {*same_options, *same_name} - {None}:
+            if _is_extra(other):
+                for option in other.option_strings:  # type: ignore[union-attr]
                     self._option_string_actions.pop(option, None)
-                other.container._remove_action(other)  # type: ignore[attr-defined]
+                other.container._remove_action(other)  # type: ignore[union-attr]
         return super()._add_action(action)
 
 

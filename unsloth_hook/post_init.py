@@ -27,7 +27,7 @@ class PostInit:
     def __init__(self, fields: "Sequence[Field]", cls: "Any") -> None:
         self._cls = cls
         self._own: FunctionType | None = vars(cls).get("__post_init__")
-        self._fields = fields
+        self._fields, self._names = fields, {extras.GIVEN, *(field.name for field in fields)}
         self._rules = [
             (field.name, field.after)
             for field in fields
@@ -41,6 +41,8 @@ class PostInit:
             else getattr(super(self._cls, cls if instance is None else instance), "__post_init__", bool)
         )
         if instance is None:
+            return stock
+        if not vars(instance).keys() & self._names:  # no extra was given
             return stock
         for field in vars(instance).pop(extras.GIVEN, ()):
             if field.given and (value := getattr(instance, field.name)) is not None:

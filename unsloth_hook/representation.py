@@ -39,9 +39,12 @@ def _to_dict(pristine: "Any") -> "Callable[[Any], Any]":
 
     @wraps(pristine.to_dict)
     def to_dict(self: "Any") -> "Any":
-        hidden = extras.unset(self)
-        shown = {name: value for name, value in stock(self).items() if name not in hidden}
-        return {**shown, **{name: getattr(self, name) for name in extras.given(self) if name not in shown}}
+        shown = stock(self)
+        for name in extras.unset(self):
+            shown.pop(name, None)
+        for name in extras.given(self):  # a class that cloudpickle has brought from elsewhere does not declare them
+            shown.setdefault(name, getattr(self, name))
+        return shown
 
     return to_dict
 
@@ -85,7 +88,8 @@ def _eq(pristine: "Any", fields: "Sequence[Field]") -> "Callable[[Any, object], 
         equal = stock(self, other)
         if equal is not True:
             return equal
-        return [getattr(self, field.name) for field in fields] == [getattr(other, field.name) for field in fields]
+        mine, theirs = vars(self), vars(other)  # what nobody has set is not there
+        return [mine.get(field.name) for field in fields] == [theirs.get(field.name) for field in fields]
 
     return __eq__
 
