@@ -41,15 +41,13 @@ class _Group(argparse._ArgumentGroup):
     """A group of a parser's options. One that is added takes its names from an extra's, if that has them."""
 
     def _add_action(self, action: "Any") -> "Any":
-        same_options = [self._option_string_actions.get(option) for option in action.option_strings]
-        same_name = (
-            [other for other in self._actions if other.dest == action.dest] if action.dest in extras.NAMES else []
-        )
-        for other in {*same_options, *same_name} - {None}:
-            if _is_extra(other):
-                for option in other.option_strings:  # type: ignore[union-attr]
-                    self._option_string_actions.pop(option, None)
-                other.container._remove_action(other)  # type: ignore[union-attr]
+        found: set[Any] = {self._option_string_actions.get(option) for option in action.option_strings}
+        if action.dest in extras.NAMES:
+            found.update(other for other in self._actions if other.dest == action.dest)
+        for other in filter(_is_extra, found):
+            for option in other.option_strings:
+                self._option_string_actions.pop(option, None)
+            other.container._remove_action(other)
         return super()._add_action(action)
 
 
