@@ -108,6 +108,7 @@ WITHOUT_TORCH = (
     "tests/hook/test_conformance.py",
     "tests/hook/test_finder.py",
     "tests/hook/test_isolation.py",
+    "tests/hook/test_ownership.py",
     "tests/hook/test_pth.py",
     "tests/project/test_pythons.py",
     "tests/hook/test_sitecustomize.py",

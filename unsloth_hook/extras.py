@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 GIVEN = "_unsloth_hook_"  # and the field's name: where the `__init__` that the hook writes puts what it was given
 OURS, NOWHERE = object(), object()
 
-_PROCESS: "Any" = dataclasses._process_class.__code__  # type: ignore[attr-defined]
+_PROCESS: "Any" = getattr(getattr(dataclasses, "_process_class", None), "__code__", None)
 _table = {field.name: field for field in FIELDS}
 NAMES = _table.keys()
 
@@ -37,6 +37,7 @@ def whose(cls: type, name: str) -> "Any":
         return OURS
     if "__dataclass_fields__" not in own and name not in own and name in _own_annotations(cls):
         return NOWHERE  # to be made a dataclass; its field has no default
+    owner = OURS
     for base in cls.__mro__:
         here = vars(base)
         if isinstance(value := here.get(name, NOWHERE), Extra):
@@ -45,8 +46,8 @@ def whose(cls: type, name: str) -> "Any":
             return value
         declared = here.get("__dataclass_fields__", {}).get(name)
         if declared is not None and not is_of_the_hook(declared):
-            return NOWHERE
-    return OURS
+            owner = NOWHERE
+    return owner
 
 
 def _own_annotations(cls: type) -> "Mapping[str, Any]":
@@ -116,6 +117,10 @@ class Extra:
             self.field.given(instance, value)
 
     def __delete__(self, instance: "Any") -> None:
+        found = whose(type(instance), self.field.name)
+        if hasattr(type(found), "__delete__"):
+            found.__delete__(instance)
+            return
         if self.field.name not in vars(instance):
             raise AttributeError(self.field.name)
         del vars(instance)[self.field.name]

@@ -55,7 +55,8 @@ def build(pristine: "Any", fields: "Sequence[Field]") -> type:
         patched.__init__ = _init_through(pristine.__init__, patched.__init__, fields)
     for name, value in body.items():
         if hasattr(type(value), "__get__"):
-            setattr(pristine, name, _Passed(patched, pristine, name, value))
+            passed = _PassedData if hasattr(type(value), "__set__") else _Passed
+            setattr(pristine, name, passed(patched, pristine, name, value))
     for name in made.keys() - body.keys():  # TRL's body has none: nor has the patched class, and `super()` finds it
         delattr(patched, name)
         setattr(pristine, name, _Inherited(pristine, name, made[name]))
@@ -143,6 +144,16 @@ class _Passed:
 
     def __reduce__(self) -> "Any":  # where cloudpickle writes the class by value, it is TRL's own
         return copy, (self._value,)
+
+
+class _PassedData(_Passed):
+    """The same of a property."""
+
+    def __set__(self, instance: "Any", value: "Any") -> None:
+        self._value.__set__(instance, value)
+
+    def __delete__(self, instance: "Any") -> None:
+        self._value.__delete__(instance)
 
 
 class _Inherited:

@@ -167,6 +167,9 @@ def class_itself_pickled() -> Any:
     return texts, Hasher.hash(SFTConfig), joblib.hash(SFTConfig), copy.deepcopy(SFTConfig) is SFTConfig
 
 
+OF_ANNOTATIONS = ("builtins", "types", "typing", "_operator", "_functools")  # `int | None`, `Optional[int]`
+
+
 def pickled_subclass() -> Any:
     """ray and torchrun launchers: cloudpickle of a subclass that `__main__` defines."""
 
@@ -178,7 +181,7 @@ def pickled_subclass() -> Any:
     data = cloudpickle.dumps(make(InMain, max_length=64))
     back = cloudpickle.loads(data)
     return (
-        sorted({name for name in _globals(data) if name.split(" ")[0].split(".")[0] not in ("builtins", "types")}),
+        sorted({name for name in _globals(data) if name.split(" ")[0].split(".")[0] not in OF_ANNOTATIONS}),
         back.max_seq_length,
         back.max_length,
     )
