@@ -35,7 +35,7 @@ CONTRACTS = (
     "tests/hook/test_fields.py",
     "tests/hook/test_no_trace.py",
     "tests/hook/test_parsers.py",
-    "tests/idioms",
+    "tests/idioms/test_idioms.py",
 )
 
 CLIENTS = ROOT / "tests" / "frameworks" / "envs"

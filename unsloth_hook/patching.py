@@ -3,7 +3,7 @@
 import sys
 import time
 
-from . import extras, identity, parsers, patched_class, signatures, switch, targets
+from . import extras, identity, patched_class, signatures, switch, targets
 from .fields import FIELDS
 
 TYPE_CHECKING = False
@@ -25,7 +25,10 @@ def swap(module: "ModuleType") -> None:
     Raises:
         PatchError: in strict mode, when a class cannot be patched. Else it stays as it is and one line says why.
     """
-    parsers.teach_loaded()
+    if not sys.modules.keys().isdisjoint(targets.PARSERS):
+        from . import parsers
+
+        parsers.teach_loaded()
     try:
         found = targets.config_classes(module)
     except Exception as error:  # what it holds cannot even be looked at

@@ -118,7 +118,7 @@ def test_a_row_of_the_manual_is_needed(idiom: str) -> None:
     assert idiom in EXCEPTED_WHOLLY or len(EXCEPTED[idiom]) == 3, "a row says what each of the two shows, and why"
 
 
-@pytest.mark.parametrize("idiom", sorted(ONLY_LATE))
+@pytest.mark.parametrize("idiom", sorted(ONLY_LATE - {"what_the_body_has"}))  # needed up to TRL 1.8
 def test_a_row_about_coming_late_is_needed(idiom: str) -> None:
     assert observe()["stock"][idiom] != observe()["late"][idiom]
 

@@ -15,7 +15,8 @@ sys.path.insert(0, str(ROOT / "tests" / "benchmarks"))
 import page
 
 AT_START = ["", "._bootstrap", ".activation", ".finder", ".switch", ".targets"]
-WITH_A_SWAP = ["unsloth_hook.fields", "unsloth_hook.identity", "unsloth_hook.patching"]
+SWAPS = "extras fields identity patched_class patching post_init representation signatures"
+WITH_A_SWAP = [f"unsloth_hook.{name}" for name in SWAPS.split()]
 
 
 def test_the_page_shows_what_was_measured() -> None:
