@@ -195,7 +195,7 @@ def test_super_of_a_subclass_passes_what_it_passes_on_stock(name: str) -> None:
     """`super(SFTConfig, self).method()`: past TRL's own, to what TRL's class inherits."""
     plain, hooked = (seen["body"]["passed"] for seen in classes(name))
     assert {method: hooked[method] for method in plain} == plain
-    assert plain["__init__"] != f"{name}.__init__"
+    assert name != "SFTConfig" or plain["__init__"] != "SFTConfig.__init__"
 
 
 @contract
