@@ -129,9 +129,10 @@ def _select(name: str) -> "finder.Callback | None":
 
 
 def _hide_from_unsloth() -> None:
-    signatures: Any = sys.modules.get("unsloth_hook.signatures")  # as long as no config is swapped, there is none
-    if signatures:
-        signatures.hide()
+    signatures = sys.modules.get("unsloth_hook.signatures")  # as long as no config is swapped, there is none
+    hide: Any = getattr(signatures, "hide", None)
+    if hide:
+        hide()
 
 
 def _catch_up() -> "finder.Callback | None":
