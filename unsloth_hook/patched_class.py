@@ -38,9 +38,10 @@ def build(pristine: "Any", fields: "Sequence[Field]") -> type:
     if not is_generated(inspect.unwrap(pristine.__init__)):
         raise TypeError("its __init__ is not one that dataclasses wrote")
     body = {name: value for name, value in vars(pristine).items() if name not in NOT_BODY and not _is_slot(value)}
-    made = {**representation.methods(pristine, fields), "__post_init__": PostInit(fields, pristine)}
+    post_init = {"__post_init__": PostInit(fields, pristine)}
     namespace = {name: value for name, value in body.items() if name != "__init__"}
-    namespace |= {**made, **declarations(fields), "__qualname__": pristine.__qualname__}
+    namespace |= {**representation.methods(pristine, fields), **post_init, **declarations(fields)}
+    namespace["__qualname__"] = pristine.__qualname__
     patched: Any = type(pristine)(pristine.__name__, (pristine,), namespace)
     dataclasses.dataclass(repr=False, eq=False)(patched)
     patched.__dataclass_params__ = pristine.__dataclass_params__
@@ -53,14 +54,29 @@ def build(pristine: "Any", fields: "Sequence[Field]") -> type:
     give_way(patched, fields)
     if hasattr(pristine.__init__, "__wrapped__"):  # by a type checker: beartype.claw, jaxtyping
         patched.__init__ = _init_through(pristine.__init__, patched.__init__, fields)
+    inherited = representation.inherited(pristine, fields)
+    if "__post_init__" not in body:  # nor has the patched class one, then
+        del patched.__post_init__
+        inherited |= post_init
+    _arrange(pristine, patched, body, inherited)
+    return patched  # type: ignore[no-any-return]
+
+
+def _arrange(pristine: type, patched: type, body: "dict[str, Any]", inherited: "dict[str, Any]") -> None:
+    """Let `super(SFTConfig, self)` in a subclass find in the pristine class what it finds on stock above it.
+
+    Args:
+        pristine: the class as TRL wrote it.
+        patched: the class by its name.
+        body: what TRL's body has.
+        inherited: methods that take the place of those that TRL's class inherits.
+    """
     for name, value in body.items():
         if hasattr(type(value), "__get__"):
             passed = _PassedData if hasattr(type(value), "__set__") else _Passed
-            setattr(pristine, name, passed(patched, pristine, name, value))
-    for name in made.keys() - body.keys():  # TRL's body has none: nor has the patched class, and `super()` finds it
-        delattr(patched, name)
-        setattr(pristine, name, _Inherited(pristine, name, made[name]))
-    return patched  # type: ignore[no-any-return]
+            setattr(pristine, name, passed(patched, pristine, name, value, inherited.get(name)))
+    for name in inherited.keys() - body.keys():
+        setattr(pristine, name, _Inherited(pristine, name, inherited[name]))
 
 
 def _is_slot(value: object) -> bool:
@@ -134,11 +150,13 @@ def _init_through(
 class _Passed:
     """A method in the pristine class. `super(SFTConfig, self)` passes it, as on stock, where it is SFTConfig's own."""
 
-    def __init__(self, patched: type, pristine: type, name: str, value: "Any") -> None:
-        self._patched, self._pristine, self._name, self._value = patched, pristine, name, value
+    def __init__(self, patched: type, pristine: type, name: str, value: "Any", above: "Any") -> None:
+        self._patched, self._pristine, self._name, self._value, self._above = patched, pristine, name, value, above
 
     def __get__(self, instance: "Any", cls: type) -> "Any":
         if self._patched in cls.__mro__:
+            if self._above:
+                return self._above.__get__(instance, cls)
             return getattr(super(self._pristine, cls if instance is None else instance), self._name)
         return self._value.__get__(instance, cls)
 

@@ -14,30 +14,40 @@ if TYPE_CHECKING:
 
 
 def methods(pristine: "Any", fields: "Sequence[Field]") -> "dict[str, Any]":
-    """The methods of a patched class that go through all fields, each by its name.
+    """Those methods of TRL's body that go through all fields, each by its name.
 
     Args:
         pristine: the class as TRL wrote it.
         fields: the extra fields.
     """
-    made: dict[str, Any] = {"__str__": _str(pristine, fields), "__repr__": _repr(pristine, fields)}
-    if hasattr(pristine, "to_dict"):
-        made["to_dict"] = _to_dict(pristine)
-    if is_generated(vars(pristine).get("__eq__")):
+    own = vars(pristine)
+    made: dict[str, Any] = {}
+    if "__str__" in own:
+        made["__str__"] = _str(pristine, fields, "__str__", own["__str__"])
+    if "__repr__" in own:
+        made["__repr__"] = _repr(pristine, fields)
+    if "to_dict" in own:
+        made["to_dict"] = _to_dict(pristine, own["to_dict"])
+    if is_generated(own.get("__eq__")):
         made["__eq__"] = _eq(pristine, fields)
     return made
 
 
-def _stock(pristine: "Any", name: str) -> "Callable[..., Any]":
-    """TRL's own method, or the one that its class inherits."""
-    own: Callable[..., Any] | None = vars(pristine).get(name)
-    return own or (lambda self: getattr(super(pristine, self), name)())
+def inherited(pristine: "Any", fields: "Sequence[Field]") -> "dict[str, Any]":
+    """The same of what TRL's class inherits, where `super(SFTConfig, self)` finds them."""
+    above: Any = pristine.__mro__[1]
+    made: dict[str, Any] = {name: _str(above, fields, name, _above(pristine, name)) for name in ("__str__", "__repr__")}
+    if hasattr(above, "to_dict"):
+        made["to_dict"] = _to_dict(above, _above(pristine, "to_dict"))
+    return made
 
 
-def _to_dict(pristine: "Any") -> "Callable[[Any], Any]":
-    stock = _stock(pristine, "to_dict")
+def _above(pristine: type, name: str) -> "Callable[[Any], Any]":
+    return lambda self: getattr(super(pristine, self), name)()
 
-    @wraps(pristine.to_dict)
+
+def _to_dict(cls: "Any", stock: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
+    @wraps(cls.to_dict)
     def to_dict(self: "Any") -> "Any":
         shown = stock(self)
         for name in extras.unset(self):
@@ -49,10 +59,8 @@ def _to_dict(pristine: "Any") -> "Callable[[Any], Any]":
     return to_dict
 
 
-def _str(pristine: "Any", fields: "Sequence[Field]", name: str = "__str__") -> "Callable[[Any], str]":
-    stock = _stock(pristine, name)
-
-    @wraps(getattr(pristine, name))
+def _str(cls: "Any", fields: "Sequence[Field]", name: str, stock: "Callable[[Any], str]") -> "Callable[[Any], str]":
+    @wraps(getattr(cls, name))
     def __str__(self: "Any") -> str:
         text: str = stock(self)
         hidden = extras.unset(self)
@@ -67,7 +75,7 @@ def _str(pristine: "Any", fields: "Sequence[Field]", name: str = "__str__") -> "
 def _repr(pristine: "Any", fields: "Sequence[Field]") -> "Callable[[Any], str]":
     stock: Any = vars(pristine).get("__repr__")
     if not is_generated(getattr(stock, "__wrapped__", None)):
-        return _str(pristine, fields, "__repr__")
+        return _str(pristine, fields, "__repr__", stock)
 
     @recursive_repr()
     @wraps(stock)
@@ -81,7 +89,7 @@ def _repr(pristine: "Any", fields: "Sequence[Field]") -> "Callable[[Any], str]":
 
 
 def _eq(pristine: "Any", fields: "Sequence[Field]") -> "Callable[[Any, object], Any]":
-    stock = _stock(pristine, "__eq__")
+    stock = pristine.__eq__
 
     @wraps(pristine.__eq__)
     def __eq__(self: "Any", other: object) -> "Any":
