@@ -94,7 +94,7 @@ def tracked(config):
     for part in ("wandb", "wandb.sdk", "wandb.sdk.lib", "wandb.sdk.lib.config_util"):
         sys.modules.setdefault(part, types.ModuleType(part)).ConfigError = ValueError
     run = types.SimpleNamespace(run=None, config=wandb, init=lambda **kwargs: setattr(run, "run", wandb))
-    run.define_metric = run.watch = lambda *args, **kwargs: None
+    run.define_metric = run.watch = run.termwarn = lambda *args, **kwargs: None
     callback = WandbCallback.__new__(WandbCallback)
     callback._wandb, callback._initialized, callback._log_model = run, False, types.SimpleNamespace(is_enabled=False)
     logged = attempt(callback.setup, config, state, None)
