@@ -1,6 +1,7 @@
 """Contracts 1, 2, 5 and 6: what `replace`, a late subclass, `inspect` and somebody else's finder make of an extra."""
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,53 @@ def test_json_of_a_config_makes_the_config_where_the_hook_is_not(tmp_path: Path)
     plain, hooked = outcomes
     assert hooked == plain  # some of TRL's configs cannot be made of their own dict: an error, as text
     assert plain["SFTConfig"] == "True"
+
+
+BY_VALUE = """
+import dataclasses, json, sys
+import cloudpickle
+from child_configs import keywords
+from child_pickles import load
+from trl import SFTConfig
+
+@dataclasses.dataclass
+class Middle(SFTConfig):
+    mine: int = 1
+
+@dataclasses.dataclass
+class Last(Middle):
+    max_seq_length: int = 5
+
+@dataclasses.dataclass
+class Other(Middle):
+    more: int = 2
+
+made = [Last(**keywords(Last), mine=3), Other(**keywords(Other), **({"unsloth_num_chunks": 4} if sys.argv[1:] else {}))]
+data = cloudpickle.dumps(made)
+names, (last, other) = load(data)
+if sys.argv[1:]:
+    with open(sys.argv[1], "wb") as file:
+        file.write(data)
+print(json.dumps([
+    sorted({name for name in names if "unsloth" in name}),
+    [last.mine, last.max_seq_length, last.max_length, other.more],
+    [field.name for field in dataclasses.fields(type(last)) if field.name not in sys.argv[2:]],
+    getattr(other, "unsloth_num_chunks", None), other.to_dict().get("unsloth_num_chunks"),
+]))
+"""
+
+
+def test_classes_two_deep_that_cloudpickle_writes_by_value_have_nothing_of_the_hook(tmp_path: Path) -> None:
+    """And open where it is not."""
+    stock_names, *plain, _, _ = stock.run(BY_VALUE, "0")
+    names, *hooked, chunks, in_dict = stock.run(BY_VALUE, "1", str(tmp_path / "file"), *EXTRAS)
+    assert names == stock_names == []
+    assert hooked[0] == plain[0]
+    assert (chunks, in_dict) == (4, 4)
+    read = """
+        import json, pickle, sys
+        with open(sys.argv[1], "rb") as file:
+            last, other = pickle.load(file)
+        print(json.dumps([last.to_dict()["max_seq_length"], last == last, "mine=3" in repr(last), other.unsloth_num_chunks]))
+    """
+    assert stock.run(textwrap.dedent(read), "0", str(tmp_path / "file")) == [5, True, True, 4]
