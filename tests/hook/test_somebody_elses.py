@@ -287,6 +287,7 @@ def test_classes_two_deep_that_cloudpickle_writes_by_value_have_nothing_of_the_h
         import json, pickle, sys
         with open(sys.argv[1], "rb") as file:
             last, other = pickle.load(file)
-        print(json.dumps([last.to_dict()["max_seq_length"], last == last, "mine=3" in repr(last), other.unsloth_num_chunks]))
+        seen = [last.to_dict()["max_seq_length"], last == last, "mine=3" in repr(last), other.unsloth_num_chunks]
+        print(json.dumps(seen))
     """
     assert stock.run(textwrap.dedent(read), "0", str(tmp_path / "file")) == [5, True, True, 4]
