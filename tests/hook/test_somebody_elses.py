@@ -291,3 +291,29 @@ def test_classes_two_deep_that_cloudpickle_writes_by_value_have_nothing_of_the_h
         print(json.dumps(seen))
     """
     assert stock.run(textwrap.dedent(read), "0", str(tmp_path / "file")) == [5, True, True, 4]
+
+
+CAPTURED = """
+import json, sys
+import cloudpickle
+from child_configs import keywords
+from child_pickles import load
+from trl import SFTConfig
+
+def make(**values):  # by value, and with it the class that it names
+    return SFTConfig(**values)
+
+import unsloth_hook
+unsloth_hook.install()
+data = cloudpickle.dumps([make, keywords(SFTConfig)])
+with open(sys.argv[1], "wb") as file:
+    file.write(data)
+print(json.dumps(sorted({name for name in load(data)[0] if "unsloth" in name})))
+"""
+
+
+def test_where_cloudpickle_writes_a_class_taken_before_a_late_switch_nothing_is_of_the_hook(tmp_path: Path) -> None:
+    """What it writes cannot make a config elsewhere (docs/limits.md), but it can be read."""
+    assert stock.run(CAPTURED, None, str(tmp_path / "file")) == []
+    read = "import json, pickle, sys; print(json.dumps(pickle.load(open(sys.argv[1], 'rb'))[1]['output_dir']))"
+    assert stock.run(read, "0", str(tmp_path / "file")) == "out"
