@@ -57,8 +57,6 @@ def test_trackers_are_told_what_stock_tells_them(name: str) -> None:
     assert "learning_rate" in str(plain["tracked"]["wandb"])
     can_be_made = name[:4] not in ("PPOC", "RLOO")  # which have a None where the model card wants a number
     assert "learning_rate" in str(plain["tracked"]["model card"]) or not can_be_made
-        "PPO"
-    )  # of which TRL can make none
 
 
 @contract
