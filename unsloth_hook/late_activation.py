@@ -34,10 +34,9 @@ def swap_loaded() -> None:
 
 
 def swap_missed() -> None:
-    """The same for config modules that a finder in front has hidden from the hook's, once they have been executed."""
+    """The same for classes in config modules that a finder in front has hidden from the hook's."""
     for module in sorted(_config_modules(), key=_depth):
-        executing = getattr(module.__spec__, "_initializing", False)
-        if not executing and not identity.known.issuperset(targets.config_classes(module)):
+        if not identity.known.issuperset(targets.config_classes(module)):
             _swap(module)
 
 

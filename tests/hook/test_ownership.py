@@ -21,6 +21,7 @@ import copy, dataclasses, inspect, json, pickle, pickletools, pprint, re, sys
 from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar, Optional
 from trl.trainer.own_config import OwnConfig
+from trl.trainer.heir_config import HeirConfig
 
 def answer(ask):
     try:
@@ -54,13 +55,15 @@ def look(cls, *steps):
     return told
 
 told = {}
-NAMES = json.loads(sys.argv[1])
+NAMES, BASE = json.loads(sys.argv[1]), sys.argv[2]
 for NAME in NAMES:
     told[NAME] = {}
     for way, source in WAYS.items():
         scope = dict(globals())
-        exec(compile(source.replace("NAME", NAME), "way", "exec", dont_inherit=True), scope)
+        text = source.replace("NAME", NAME).replace("OwnConfig", BASE)
+        exec(compile(text, "way", "exec", dont_inherit=True), scope)
         told[NAME][way] = {name: look(scope[name]) for name in scope if name.startswith("Mine")}
+told["doc"] = [OwnConfig.__doc__, HeirConfig.__doc__]
 print(json.dumps(told, default=repr))
 """
 
@@ -110,16 +113,21 @@ WAYS = {
 }
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """What is seen without the hook, and with it."""
+# One that inherits the fields, and has a docstring that dataclasses write.
+HEIR = "from .own_config import OwnConfig\n@dataclass\nclass HeirConfig(OwnConfig):\n    of_heir: int = 1\n"
+
+
+@pytest.fixture(scope="module", params=["OwnConfig", "HeirConfig"])
+def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """What is seen of classes over a patched class, or over one that inherits from it, without the hook and with it."""
     config = stand_in.CONFIG.format(name="OwnConfig")
-    trl = stand_in.make(tmp_path_factory.mktemp("trl"), {"trl/trainer/own_config.py": config})
+    files = {"trl/trainer/own_config.py": config, "trl/trainer/heir_config.py": stand_in.HEAD + HEIR}
+    trl = stand_in.make(tmp_path_factory.mktemp("trl"), files)
     script = f"WAYS = {WAYS!r}\n" + BEGIN
     seen = []
     for start in ("", "from unsloth_hook._bootstrap import start; start()\n"):
         env = {"PYTHONPATH": f"{trl}:{ROOT}", "UNSLOTH_HOOK": "1" if start else "0"}
-        done = run_child(start + script, python=sys.executable, env=env, args=[json.dumps(NAMES)])
+        done = run_child(start + script, python=sys.executable, env=env, args=[json.dumps(NAMES), request.param])
         assert done.stderr == ""
         seen.append(json.loads(done.stdout))
     return seen[0], seen[1]
@@ -135,6 +143,12 @@ def test_it_is_as_stock(told: tuple[Any, Any], way: str, name: str) -> None:
             # Where an inherited `__init__` takes an extra, its default cannot be told from nothing.
             default = question == f"make {{'{name}': None}}" and expected.startswith("TypeError")
             assert default or hooked[cls][question] == expected, f"{cls}: {question}"
+
+
+def test_docstrings_are_as_stock(told: tuple[Any, Any]) -> None:
+    plain, hooked = (seen["doc"] for seen in told)
+    assert hooked == plain
+    assert plain[1].startswith("HeirConfig(output_dir")
 
 
 def test_the_hook_was_on(told: tuple[Any, Any]) -> None:

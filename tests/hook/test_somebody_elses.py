@@ -159,8 +159,9 @@ if sys.argv[2] == "uninstall":
     unsloth_hook.uninstall()
 else:
     importlib.import_module(sys.argv[1])
-from trl import DPOConfig
-after = [shown(SFTConfig), shown(GKDConfig)] + ([shown(DPOConfig)] if sys.argv[2] == "import" else [])
+after = [shown(SFTConfig), shown(GKDConfig)]
+from trl import DPOConfig  # Unsloth is there by now
+after += [shown(DPOConfig)] if sys.argv[2] == "import" else []
 attributes = sorted(set(vars(SFTConfig.__init__)) & {"__signature__"})
 took = SFTConfig(**keywords(SFTConfig), unsloth_num_chunks=3).unsloth_num_chunks
 print(json.dumps([before, probed, after, attributes, took]))

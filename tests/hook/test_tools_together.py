@@ -97,6 +97,19 @@ def test_what_a_checker_checks_is_what_it_checks_without_the_hook(env: dict[str,
     assert ("Beartype" in stock or "TypeCheckError" in stock) is (tool != "typeguard")  # which leaves dataclasses alone
 
 
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_checker_and_a_post_init_of_ones_own_leave_no_trace(env: dict[str, str], tool: str) -> None:
+    script = """
+        from trl.trainer.sft_config import SFTConfig
+        class Mine(SFTConfig):
+            def __post_init__(self): pass
+        print(sorted(vars(Mine())), sorted(vars(SFTConfig())))
+    """
+    script = TOOLS[tool][0] + "\n" + textwrap.dedent(script)
+    stock, hooked = (run_child(script, env={**env, "UNSLOTH_HOOK": value}).stdout for value in ("0", "1"))
+    assert hooked == stock
+
+
 def test_coverage_measures_the_config_module_and_the_class_is_patched(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         "from trl.trainer.sft_config import SFTConfig, doubled\n"
