@@ -50,10 +50,11 @@ def by_every_way(parser_class, types, cls, name):
             json.dump(keywords(cls, **{name: 7}), file)
         return look(parser_class(types).parse_json_file("config.json"))
 
-    def by_hand(group):
+    def by_hand(group, option=f"--{name}"):
         parser = parser_class(cls)
-        (parser.add_argument_group("own") if group else parser).add_argument(f"--{name}", type=int, default=2)
-        return look(parser.parse_args_into_dataclasses(options(cls, f"--{name}", "7")))
+        place = parser.add_argument_group("own") if group else parser
+        place.add_argument(option, dest=name, type=int, default=2)
+        return look(parser.parse_args_into_dataclasses(options(cls, option, "7")))
 
     dashed = f"--{name.replace('_', '-')}"
     return {
@@ -67,6 +68,7 @@ def by_every_way(parser_class, types, cls, name):
         "dict": attempt(lambda: look(parser_class(types).parse_dict(keywords(cls, **{name: 7})))),
         "by hand": attempt(by_hand, False),
         "by hand, in a group": attempt(by_hand, True),
+        "by hand, of another option": attempt(by_hand, False, "--own-option"),
         "again": attempt(
             lambda: look(parser_class([types[0]]).parse_args_into_dataclasses(options(cls))) if types[0] is cls else 0
         ),
@@ -85,12 +87,12 @@ def main():
 
     told = {}
     for name in sys.argv[1:]:
-        for cls in (SFTConfig, GRPOConfig, Heir):
-            for other in others(name):
-                for parser_class in (HfArgumentParser, trl.TrlParser):
-                    for types in ((cls, other), (other, cls)):
-                        key = " ".join(each.__name__ for each in (parser_class, *types))
-                        told.setdefault(name, {})[key] = by_every_way(parser_class, types, cls, name)
+        pairs = [(HfArgumentParser, SFTConfig, other) for other in others(name)]
+        pairs += [(trl.TrlParser, cls, others(name)[0]) for cls in (SFTConfig, GRPOConfig, Heir)]
+        for parser_class, cls, other in pairs:
+            for types in ((cls, other), (other, cls)):
+                key = " ".join(each.__name__ for each in (parser_class, *types))
+                told.setdefault(name, {})[key] = by_every_way(parser_class, types, cls, name)
     print(json.dumps(told))
 
 
