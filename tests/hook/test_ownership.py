@@ -27,7 +27,7 @@ def answer(ask):
     try:
         return re.sub(" at 0x[0-9a-f]+", "", str(ask()))
     except Exception as error:
-        return re.sub(r"\\\\. Did you mean.*", "", f"{type(error).__name__}: {error}")
+        return re.sub("[.] Did you mean.*", "", f"{type(error).__name__}: {error}")
 
 def look(cls, *steps):
     "All that can be seen of a class and of what it makes."
