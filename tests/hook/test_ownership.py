@@ -19,7 +19,7 @@ NAMES = [
 BEGIN = """
 import copy, dataclasses, inspect, json, pickle, pickletools, pprint, re, sys
 from dataclasses import InitVar, dataclass, field
-from typing import Any, ClassVar, Optional
+from typing import Any, ClassVar, get_args
 from trl.trainer.own_config import OwnConfig
 from trl.trainer.heir_config import HeirConfig
 
@@ -36,7 +36,7 @@ def look(cls, *steps):
     told["fields"] = [each.name for each in dataclasses.fields(cls) if each.name not in extras]
     told["parameters"] = [
         str(each) for each in inspect.signature(cls).parameters.values()
-        if each.name not in extras and not (each.name == NAME and "Optional" in repr(each.annotation))
+        if each.name not in extras and not (each.name == NAME and type(None) in get_args(each.annotation))
     ]
     for values in ({}, {NAME: 5}, {NAME: "text"}, {NAME: None}, {"max_length": 3}, {"max_length": 3, NAME: 9}):
         made = []
